@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import aead as pyca
 import lockstep
 from lockstep import aead
 
-# For each mode: the lengths of keys, and the lengths of nonces, in bytes.
+# The lengths of keys and the lengths of nonces that are tested for each mode, in bytes.
 MODES = {
     "AESGCM": ((16, 24, 32), (8, 12, 13, 16, 128)),
     "AESGCMSIV": ((16, 32), (12,)),

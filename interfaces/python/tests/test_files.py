@@ -95,7 +95,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     path.write_bytes(message[:-1])
     with pytest.raises(lockstep.InvalidTag):
         lockstep.open(path, key=key)
-    # Only the chunk with byte 20000 is changed.
+    # One byte is changed, in the chunk that contains byte 20000 of the plaintext.
     changed = bytearray(message)
     changed[20_000 + 56 + 16] ^= 1
     path.write_bytes(changed)
@@ -123,7 +123,7 @@ def test_nothing_remains_of_a_file_that_is_not_complete(tmp_path, key):
     file.discard()
     file.discard()
     assert list(tmp_path.iterdir()) == []
-    # An existing file remains until the new one is complete.
+    # An existing file stays unchanged until the file that replaces it is complete.
     path.write_bytes(b"before")
     with pytest.raises(FileExistsError):
         lockstep.open(path, "xb", key=key)

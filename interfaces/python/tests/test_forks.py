@@ -143,7 +143,7 @@ CASES = {
         ]
         during(works, 6, in_child)
     """,
-    # The thread that forks holds the lock, and the child releases it.
+    # The forking thread holds the lock during the fork, and then releases it in the child too.
     "a lock of the forking thread": """
         generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
         for source, lock in ((generator, generator._lock), (bits, bits.lock)):

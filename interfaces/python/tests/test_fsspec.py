@@ -83,7 +83,7 @@ def test_removal_and_sizes(files):
     assert files.find("") == [] and not files.exists("d")
     with pytest.raises(FileNotFoundError):
         files.rm("d")
-    # `du` counts a plain file by its size on the underlying file system.
+    # For a plain file, `du` counts the size on the underlying file system.
     files.fs.pipe_file(files._target("plain"), b"12345")
     assert files.info("plain")["size"] is None and files.du("") == 5
 
@@ -108,7 +108,7 @@ def test_transactions(files):
         files.open("unfinished", "wb").write(b"x")
         raise ZeroDivisionError
     assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz", "text"]
-    # After a transaction, written files appear immediately again.
+    # After the end of the transaction, a file appears again as soon as it is written.
     files.pipe_file("other", b"other")
     assert files.exists("other")
 

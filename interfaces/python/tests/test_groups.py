@@ -121,7 +121,7 @@ def test_outputs_that_exist(tree, tmp_path, key):
     results = process(True, [tree], out, key, existing="resume")[1]
     assert states(results) == ["failed"] + ["up to date"] * 5
     assert states(process(True, [tree], out, key, existing="replace")[1]) == ["written"] * 6
-    # A change of the content is detected even if it keeps the length and the modification time.
+    # A change of the content is detected even if the length and the modification time stay the same.
     before = (tree / "a/one").stat()
     time.sleep(0.02)
     (tree / "a/one").write_bytes(b"3")

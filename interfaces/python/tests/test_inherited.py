@@ -22,7 +22,7 @@ KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 OF_OBJECTS = set(dir(object)) - {"__reduce__", "__reduce_ex__", "__getstate__"} | {
     "__abstractmethods__", "__annotations__", "__dict__", "__module__", "__weakref__", "__firstlineno__", "__static_attributes__"
 }  # fmt: skip
-# The exceptions by which a class of `io` refuses an operation that it does not support.
+# The exceptions that the classes of `io` raise for operations that they do not support.
 REFUSALS = (io.UnsupportedOperation, NotImplementedError, AttributeError)
 
 

@@ -81,7 +81,7 @@ def memory(process, names=None):
             try:
                 content = file.read(int(end, 16) - int(start, 16))
             except OSError:
-                # Memory that is mapped from a device cannot be read.
+                # A mapping that cannot be read is skipped: it is memory of a device.
                 continue
             # Pages of zeros are removed to shorten the search: most pages are zeros, and such a page contains no secret.
             yield name or start, content.replace(bytes(4096), b"")

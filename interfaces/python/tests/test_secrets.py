@@ -311,7 +311,7 @@ def test_methods_do_not_show_a_key_in_a_wrong_place(folder, capfd, caplog):
         if name == "file system with a passphrase" or is_foreign:
             continue
         methods = [(f"{name}.{method}", value) for method, value in attributes(one) if callable(value) and not method.startswith("_")]
-        # numpy's error message shows the argument of this method.
+        # The method `random_raw` is left out, because numpy's error message shows its argument.
         methods = [one for one in methods if one[0] != "BitGenerator.random_raw"]
         functions += methods
     found, raised = leaks(functions, folder, BYTES + TEXTS)

@@ -355,7 +355,7 @@ class TestDevices:
             tensor.seal(bytes(32), bytes(12), array)
             if (child := os.fork()) == 0:
                 result = tensor.seal(bytes(32), bytes(12), b"x" * 100000)
-                # The array in the memory of the parent's device is dropped without a call of its driver.
+                # The array is in the memory of the parent's device. The child drops it, which must not call the driver.
                 del array
                 os._exit(0 if bytes(result.status) == b"\\1" else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

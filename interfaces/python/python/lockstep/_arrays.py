@@ -10,7 +10,7 @@ from typing import Any
 from ._shown import shown
 
 _JAX = frozenset({"jax", "jaxlib"})
-# Libraries whose arrays need special treatment.
+# The names of the libraries whose arrays this module treats differently from other arrays.
 _LIBRARIES = frozenset({"torch", "cupy", "numpy"}) | _JAX
 
 

@@ -77,7 +77,7 @@ class RawReader(SeekableFile):
     """A raw file that reads the plaintext of an encrypted file."""
 
     def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
-        # `close` is called even if this raises an exception.
+        # The attributes are set before the file is opened, because Python calls `close` even if the opening raises an exception.
         self._closes = None
         self._native: _native.NativeReader | None = None
         self._native = _native.NativeReader(file, keys.checked(False))
@@ -104,7 +104,7 @@ class RawReader(SeekableFile):
         return bytes(rest)
 
     def close(self) -> None:
-        # This closes a file that was opened by its path, and wipes the key.
+        # The end of the native reader closes the file if it was opened by its path, and wipes the key.
         self._native = None
         super().close()
 
@@ -386,7 +386,7 @@ def open_with(
     raw.mode = mode
     name = name or (file if is_path else getattr(file, "name", None))
     if name is not None:
-        # Without a name the attribute does not exist, as in a BufferedReader of a BytesIO.
+        # If the file has no name, the attribute `name` does not exist. This is also so for a BufferedReader of a BytesIO.
         raw.name = name
     return _buffered(kind or (io.BufferedReader if mode == "rb" else Writer), raw)
 

@@ -48,7 +48,7 @@ def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
     with contextlib.suppress(FileNotFoundError), open(manifest, encoding="utf-8") as file:
         text = file.read()
     if text is None:
-        # Python's own exception contains the name, which can be a key.
+        # Python's own exception is not raised, because it contains the name, which can be a key.
         raise FileNotFoundError(errno.ENOENT, "there is no manifest", shown_path(manifest))
     lines = _parse(text.splitlines(), os.fspath(manifest), None)
     entries = {}
@@ -114,7 +114,7 @@ class Journal:
             self._is_new = not text
             if text:
                 self._lines.update(_parse(text.splitlines(), self._part, operation))
-            # This ends an incomplete line that a killed program has left.
+            # A killed program can leave an incomplete last line. The line break ends this line.
             self._file.write(self._head + "\n" if not text else "" if text.endswith("\n") else "\n")
             self._file.flush()
         except BlockingIOError:

@@ -19,7 +19,7 @@ from ._shown import shown
 _FLOATS = ("float32", "float64")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _LOW_63 = (1 << 63) - 1
-# Maximum number of words of a batch on a GPU. A batch of normal numbers takes about 100 bytes per number.
+# Maximum number of words of a batch on a GPU. The limit bounds the memory: a batch of normal numbers takes about 100 bytes per number.
 _BATCH = 1 << 22
 
 
@@ -38,7 +38,7 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
         raise ValueError(f"the type {what} is not supported: use {', '.join(allowed)}")
     if out is not None:
         return out, name
-    # The elements of other objects can be the bytes of a key, which a message of PyTorch would contain.
+    # Other objects are refused here: their elements can be the bytes of a key, which a message of PyTorch would contain.
     if not isinstance(shape, (int, Sequence)) or isinstance(shape, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"the shape is of the type {type(shape).__name__}: give an integer, or a list or tuple of integers")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)

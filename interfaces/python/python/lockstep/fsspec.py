@@ -56,7 +56,8 @@ class _Target:
         self._file: Any = self._content
         if self._content is None:
             self._file = files.open(path, "wb", autocommit=False, **options)
-            # `open` has added the file to the transaction of `files`, which would commit it a second time.
+            # `open` has added the file to the transaction of `files`. It is removed, because the transaction would commit it a
+            # second time.
             with contextlib.suppress(AttributeError, ValueError):
                 files.transaction.files.remove(self._file)
             if not commits and not hasattr(self._file, "commit"):
@@ -298,7 +299,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:
-                # No encrypted file has this size.
+                # The size is not that of any encrypted file, so the file is not encrypted.
                 own["size"] = None
         return own
 
@@ -400,7 +401,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        # The copy has the same key and context, so the ciphertext is copied.
+        # The copy must have the same key and the same context as the original, so it is enough to copy the ciphertext.
         self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
 
     def _with_full_paths(self, *paths: Any) -> tuple[Any, ...]:

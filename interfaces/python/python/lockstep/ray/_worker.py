@@ -49,7 +49,8 @@ def process(run: Run, group: bytes) -> tuple[str, bytes]:
 
 
 def _open(run: Run) -> _native.NativeGroups:
-    # The groups keep the engine that is selected now. Other tasks in this process keep their own engines.
+    # The selection applies while NativeGroups is made, which keeps the selected engine. The engines of other tasks in this process
+    # do not change.
     with _devices.use(run.device, threads=run.threads):
         return _native.NativeGroups(
             run.encrypts, _keys.fetch(run.key), run.context, run.output, run.replaces, run.syncs
