@@ -1,7 +1,7 @@
-//! Searches for better hints of the bitsliced kernels, and writes them to `src/kernels/bitslice/hints`.
+//! Searches for better scheduling hints for the bitsliced kernels, and writes them to `src/kernels/bitslice/hints`.
 //!
-//! Arguments: the number of attempts for each part of a program, and the names of programs. Without names, all programs are
-//! searched.
+//! The arguments are the number of attempts for each part of a program, and the names of programs. Without names, better hints are
+//! searched for all programs.
 
 use std::path::Path;
 use std::time::Instant;

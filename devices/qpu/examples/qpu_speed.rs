@@ -1,4 +1,5 @@
-//! Simulated instructions per second of one processor, for a loop of vector operations on 12 QPUs.
+//! Measures the speed of the simulator: the number of simulated instructions per second on one processor of the host. The program is a
+//! loop of vector operations on 12 QPUs.
 
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ fn main() {
         let start = Instant::now();
         let run_totals = machine.run(&mut [], u64::MAX).expect("a program without faults");
         let rate = run_totals.instructions as f64 / start.elapsed().as_secs_f64() / 1e6;
-        // The first run warms up.
+        // The result of the first run, which is the warm-up, is not printed.
         if run > 0 {
             println!("{rate:.1} million instructions a second");
         }

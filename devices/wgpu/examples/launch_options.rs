@@ -4,9 +4,10 @@
 //! cargo run --release -p lockstep-wgpu --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
 //! ```
 //!
-//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. A time is the median of several runs after a warm-up,
-//! each from submission to completion. The time of the first run of a kernel, which includes opening the device and
-//! compiling the program, is printed separately. A few blocks of each output are compared with the oracle.
+//! The environment variables WIDE (0 or 1) and CHUNK (a number of bytes) set the options of the same names. The time of a run is the
+//! interval from submission to completion, and each printed time is the median of several runs after a warm-up. The time of the first
+//! run of a kernel, which includes opening the device and compiling the program, is printed separately. A few blocks of each output are
+//! compared with those of the reference implementation.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,7 +62,8 @@ fn run(
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
 }
 
-/// Compares the last blocks of the output with the oracle, for passes in which these blocks depend only on nearby input.
+/// Compares the last blocks of the output with the reference implementation. Only for passes in which these blocks depend only on
+/// nearby input; `None` for others.
 fn is_right(pass: Pass, key: &[u8], input: &[u8], output: &[u8]) -> Option<bool> {
     let aes = Aes::new(key);
     let start = input.len().saturating_sub(4096) / 16 * 16;

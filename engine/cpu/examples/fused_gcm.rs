@@ -1,8 +1,8 @@
-//! Fused GCM of every kernel compared with AWS-LC: `cargo run --release -p lockstep-cpu --example fused_gcm [filter...]`.
+//! Compares the fused GCM of every kernel with AWS-LC: `cargo run --release -p lockstep-cpu --example fused_gcm [filter...]`.
 //!
-//! The program uses one thread. Sealing is in place, and opening is not. The kernels alternate in many short rounds, and
-//! each figure is the best round, because other programs may run on the machine; `MEDIAN=1` selects the median. Messages
-//! under one key use the cached form of the key. Batches in which each message has its own key include the key set-up. Only
+//! The program uses one thread. Sealing works in place, and opening writes to another buffer. Other programs may run on the machine, so
+//! the kernels alternate in many short rounds, and each figure is that of the best round; with `MEDIAN=1` it is the median. Messages
+//! under one key use the cached form of the key. If each message of a batch has its own key, the times include the key set-up. Only
 //! rows whose names contain all filters are measured.
 
 use std::hint::black_box;
@@ -34,7 +34,7 @@ struct Work {
 }
 
 impl Work {
-    /// Messages under one key (`is_keyed` is false) or with a key each.
+    /// Creates messages. If `is_keyed` is true, each message has its own key; otherwise all messages have the same key.
     fn new(bits: usize, count: usize, size: usize, is_keyed: bool) -> Work {
         let key = |i: usize| {
             let mut bytes = vec![7; bits / 8];
@@ -71,9 +71,9 @@ impl Work {
         cpu.submit(kernel, task.into()).expect("host memory").wait().expect("host memory");
     }
 
-    /// Nanoseconds of a task of each kernel.
+    /// The time of a task in nanoseconds, for each kernel.
     fn times(&mut self, cpu: &Cpu, kernels: &[KernelId], fused: FusedAead) -> Vec<f64> {
-        // Opening needs the right tags.
+        // The messages are sealed once, so that opening gets the right tags.
         self.run(cpu, kernels[0], FusedAead::GcmSeal);
         // All kernels work on the same messages.
         let work = std::cell::RefCell::new(self);

@@ -1,4 +1,4 @@
-//! Nanoseconds per inline call: `cargo run --release -p lockstep-cpu --example inline [filter...]`.
+//! Measures the nanoseconds of an inline call: `cargo run --release -p lockstep-cpu --example inline [filter...]`.
 //!
 //! The calls work in place on one buffer, as in `openssl speed`: each call loads the data that the previous call has stored.
 //! The figure is the best of several rounds. Only rows whose names contain all filters are measured. The argument

@@ -3,10 +3,11 @@
 //!
 //!     cargo run --release -p lockstep-cpu --example timing [MEASUREMENTS]
 //!
-//! Each line compares two classes of inputs in random order: a fixed input, and random inputs. Welch's t-test compares the
-//! mean times, over all measurements and below several percentiles, which exclude interrupts; the largest |t| is printed. A
-//! value above 4.5 is evidence of a leak, above 10 it is certain. The last lines are controls that leak on purpose: if they
-//! are not detected, the machine is too noisy for a result.
+//! Each line of the output compares two classes of inputs, which are measured in random order: a fixed input, and random inputs.
+//! Welch's t-test compares the mean times of both classes, first over all measurements and then over the measurements below several
+//! percentiles, which exclude interrupts. The largest |t| is printed. A value above 4.5 is evidence of a leak, and with a value above
+//! 10 the leak is certain. The code of the last lines leaks on purpose. If these leaks are not detected, the machine is too noisy for
+//! a result.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ fn main() {
     controls(count);
 }
 
-/// Blocks of a pass: enough to exceed the resolution of the clock.
+/// Number of blocks of a pass. The time of a pass then exceeds the resolution of the clock.
 const BLOCKS: usize = 16;
 
 fn kernel<K: Kernel>(count: usize) {
@@ -124,7 +125,7 @@ fn kernel<K: Kernel>(count: usize) {
     }
 }
 
-/// Sealing with GCM-SIV: random plaintexts and a fixed one, under random keys and a fixed one.
+/// Measures sealing with GCM-SIV, with a fixed plaintext and random plaintexts, and with a fixed key and random keys.
 fn gcm_siv_seal(kernel: &str, count: usize) {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: None, kernel: Some(kernel.into()) };
@@ -133,7 +134,7 @@ fn gcm_siv_seal(kernel: &str, count: usize) {
         let bytes: [u8; 32] = if fixed { [0x5a; 32] } else { random.bytes() };
         let data: [u8; 1040] = if fixed { [0; 1040] } else { random.bytes() };
         let key = Key::new(&bytes).expect("32 bytes");
-        // The schedule is made before the measurement.
+        // The key schedule is computed here, before the measurement.
         let mut tag = [0; 16];
         let mut message = [message(&key, &mut [], Tag::Write(&mut tag))];
         Aead::GcmSiv.run_messages(&planner, Direction::Encrypt, &mut message).expect("valid arguments");
@@ -152,7 +153,7 @@ fn message<'d>(key: &'d Key, data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d
     AeadMessage { key, nonce: &[1; 12], aad: b"", data: Data::in_place(data), tag, status: Status::Pending }
 }
 
-/// Tags with a wrong first byte against tags with a wrong last byte.
+/// Compares the times for tags whose first byte is wrong with the times for tags whose last byte is wrong.
 fn tag_check(kernel: Option<&str>, count: usize) {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: None, kernel: kernel.map(Into::into) };
@@ -205,7 +206,8 @@ fn controls(count: usize) {
     });
 }
 
-/// AES with the four tables of 1 KiB of the first Rijndael code. The addresses of the lookups depend on the data.
+/// AES with four tables of 1 KiB, as in the first code of Rijndael. It leaks on purpose: the addresses of the table lookups depend on
+/// the data.
 struct Table {
     tables: Box<[[u32; 256]; 4]>,
     round_keys: Vec<Block>,
@@ -213,7 +215,7 @@ struct Table {
 
 impl Table {
     fn new(key: &[u8]) -> Self {
-        // The S-box: inversion and the affine map (FIPS 197, 5.1.1).
+        // The S-box is an inversion, followed by an affine map (FIPS 197, 5.1.1).
         let double = |x: u8| (x << 1) ^ ((x >> 7) * 0x1b);
         let multiply = |x: u8, y: u8| {
             (0..8).rev().fold(0, |sum: u8, bit| double(sum) ^ if y >> bit & 1 == 1 { x } else { 0 })
@@ -230,7 +232,7 @@ impl Table {
         Table { tables, round_keys: reference::Aes::new(key).round_keys().to_vec() }
     }
 
-    /// All rounds but the last, which does not matter here.
+    /// Computes all rounds except the last one, which is not needed to show the leak.
     fn encrypt(&self, block: Block) -> [u32; 4] {
         let words = |block: &Block| -> [u32; 4] {
             std::array::from_fn(|i| {
@@ -298,7 +300,7 @@ fn measure<T>(
     println!("{name:<14} {what:<30} median {:>7} {UNIT}   |t| {t:>8.2}   {verdict}", all[all.len() / 2]);
 }
 
-/// The largest |t| over all times, and over those below each of several percentiles.
+/// The largest |t| of several tests: one over all times, and one over the times below each of several percentiles.
 fn largest_t(times: &[(u64, bool)]) -> f64 {
     let mut sorted: Vec<u64> = times.iter().map(|(time, _)| *time).collect();
     sorted.sort_unstable();
@@ -313,7 +315,7 @@ fn largest_t(times: &[(u64, bool)]) -> f64 {
 
 /// Welch's t of two samples.
 fn welch<'t>(times: impl Iterator<Item = &'t (u64, bool)>) -> f64 {
-    // For each class: count, mean, sum of squared differences from the mean (Welford).
+    // Each class has its count, its mean, and the sum of the squared differences from the mean (Welford's method).
     let mut classes = [(0.0f64, 0.0f64, 0.0f64); 2];
     for &(time, fixed) in times {
         let (n, mean, squares) = &mut classes[usize::from(fixed)];
@@ -335,7 +337,7 @@ const UNIT: &str = "ticks";
 #[cfg(not(target_arch = "x86_64"))]
 const UNIT: &str = "ns";
 
-/// The time stamp counter; the fences keep earlier and later instructions out of the interval.
+/// Reads the time stamp counter. The fences keep earlier and later instructions out of the measured interval.
 #[cfg(target_arch = "x86_64")]
 fn clock() -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};

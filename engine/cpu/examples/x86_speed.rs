@@ -1,7 +1,7 @@
-//! GB/s of every pass of every x86-64 kernel on one thread: `cargo run --release --example x86_speed [filter...]`.
+//! Measures every pass of every x86-64 kernel on one thread, in GB/s: `cargo run --release --example x86_speed [filter...]`.
 //!
-//! The passes work in place, on data that stay in the caches. Each figure is the median of several rounds, or the best round
-//! if `BEST` is set (on a busy machine).
+//! The passes work in place, on data that stay in the caches. Each figure is the median of several rounds. If the environment variable
+//! `BEST` is set, it is the best round, which is useful on a busy machine.
 
 #[cfg(target_arch = "x86_64")]
 fn main() {
@@ -31,7 +31,7 @@ mod x86 {
     const ROUNDS: usize = 9;
     const ROUND: Duration = Duration::from_millis(8);
 
-    /// Bytes per nanosecond of a call that works on `bytes`.
+    /// The speed of a call in bytes per nanosecond. The call processes `bytes` bytes.
     fn speed(bytes: usize, mut call: impl FnMut()) -> f64 {
         let times = harness::alternate(ROUNDS, ROUND, &mut [&mut call]).remove(0);
         let part = if std::env::var_os("BEST").is_some() { 0.0 } else { 0.5 };

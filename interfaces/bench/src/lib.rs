@@ -1,5 +1,5 @@
-//! The calls that `lockstep bench` measures, by Lockstep and by its peers, and the limit of the processor. They are a crate of their own
-//! because they are optimised, and the rest of the command is not.
+//! The calls that `lockstep bench` measures: calls of Lockstep, calls of its peers, and the loops that measure the limit of the
+//! processor. They are a crate of their own because this code is optimised for speed, and the other code of the command is not.
 #![deny(unsafe_code)]
 
 pub mod limit;

@@ -1,7 +1,9 @@
-//! The limit of the processor: the AES rounds and carry-less products that a mode cannot do without, in a loop on registers.
+//! Measures the limit of the processor: a loop on registers computes only the AES rounds and the carry-less products that a mode
+//! needs at least.
 //!
-//! No dependency delays a loop: a register is used again after all other registers. It does not read or write the data of
-//! the call, and it has no counters, byte order, tags or tweaks. docs/benchmarks.md states how the operations are counted.
+//! Dependencies do not delay the loop, because it uses a register again only after all other registers. The loop does not read or
+//! write the data of the call, and computes no counters, byte swaps, tags or tweaks. docs/benchmarks.md states how the operations
+//! are counted.
 #![allow(unsafe_code, reason = "calls of functions for processors that have their instructions")]
 
 use std::hint::black_box;
@@ -18,34 +20,34 @@ pub const NAME: &str = "limit";
 /// What a loop computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// The rounds.
+    /// The AES rounds.
     Cipher,
-    /// The products.
+    /// The carry-less products.
     Hash,
-    /// The rounds and the products, interleaved.
+    /// The AES rounds and the carry-less products, interleaved.
     Both,
 }
 
-/// A loop for one form of the instructions.
+/// A loop with one form of the instructions: AES-NI, or VAES with 256 or 512 bits.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "other processors have no loops"))]
 struct Loop {
     /// Bytes of a register.
     width: usize,
     /// Registers of a step.
     lanes: usize,
-    /// Computes this number of steps. Returns the sum of the first blocks of all registers.
+    /// Computes the given number of steps. Returns the sum of the first blocks of all registers.
     steps: Box<dyn Fn(usize) -> u128>,
 }
 
-/// The limit of a workload: the calls do not change the data, and return 0. `None` if the mode is serial, if the call has several
-/// messages, or if the processor has none of the instructions.
+/// Returns calls that measure the limit of a workload. They do not change the data, and return 0. `None` if the mode is serial, if a
+/// call has several messages, or if the processor lacks the instructions.
 pub fn limit(work: &Workload, shape: Shape) -> Option<Run> {
     let parts: &[Part] = match (work.mode, work.direction) {
         _ if shape.messages > 1 => return None,
         (Mode::Cipher(Cipher::Ecb | Cipher::Ctr | Cipher::Xts), _)
         | (Mode::Cipher(Cipher::Cbc | Cipher::Cfb128), Direction::Decrypt)
         | (Mode::Aead(Aead::Ocb), _) => &[Part::Cipher],
-        // The first counter block is the tag, which depends on all products.
+        // The first counter block of GCM-SIV is the tag, which depends on all products. The rounds therefore follow the products.
         (Mode::Aead(Aead::GcmSiv), Direction::Encrypt) => &[Part::Hash, Part::Cipher],
         (Mode::Aead(Aead::Gcm | Aead::GcmSiv), _) => &[Part::Both],
         _ => return None,
@@ -55,7 +57,7 @@ pub fn limit(work: &Workload, shape: Shape) -> Option<Run> {
     let mut loops: Vec<_> = loops?.into_iter().map(|one| (one, 0)).collect();
     Some(Box::new(move |data, _| {
         for (Loop { width, lanes, steps }, left) in &mut loops {
-            // The rest that is less than a step is added to the next call.
+            // The bytes that do not fill a step are added to those of the next call.
             *left += data.len();
             black_box(steps(*left / (*width * *lanes)));
             *left %= *width * *lanes;
@@ -73,7 +75,8 @@ fn loops(part: Part, rounds: usize) -> impl Iterator<Item = Loop> {
     forms.into_iter().flat_map(move |form| form(part, rounds))
 }
 
-/// The loop with the shortest time for a byte: the least of several measurements, because other programs can only lengthen them.
+/// Returns the loop with the shortest time per byte. The time of a loop is the shortest of several measurements, because other programs
+/// can only lengthen a measurement.
 fn fastest(part: Part, rounds: usize) -> Option<Loop> {
     let seconds = |one: &Loop| {
         let bytes = one.width * one.lanes;
@@ -89,21 +92,21 @@ fn fastest(part: Part, rounds: usize) -> Option<Loop> {
     timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, one)| one)
 }
 
-/// Most registers of a step.
+/// Maximum number of registers of a step.
 #[cfg(any(test, target_arch = "x86_64"))]
 const MOST: usize = 12;
-/// Most rounds.
+/// Maximum number of AES rounds, which AES-256 has.
 #[cfg(target_arch = "x86_64")]
 const ROUNDS: usize = 14;
 
-/// The values in the registers. The low half is odd and the high half even, so that the low half and the sum of both halves are odd, and
-/// no product becomes zero.
+/// The first value of a register. Its low half is odd and its high half is even, so that the sum of both halves is odd too. The low
+/// halves and these sums are the factors of products, so no product is zero.
 #[cfg(any(test, target_arch = "x86_64"))]
 fn value(index: usize) -> u128 {
     ((index as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) | 1) & !(1 << 64)
 }
 
-/// Defines the loops with the instructions of one width.
+/// Defines a module with the loops for one form of the instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! form {
     (
@@ -116,7 +119,7 @@ macro_rules! form {
 
             use super::*;
 
-            /// The values before the first step.
+            /// The values in the registers before the first step.
             struct Start {
                 blocks: [$register; MOST],
                 sums: [$register; 4],
@@ -150,7 +153,8 @@ macro_rules! form {
                 let mut blocks: [$register; LANES] = std::array::from_fn(|lane| start.blocks[lane]);
                 let mut sums = start.sums;
                 for _ in 0..steps {
-                    // A new value for the compiler, which otherwise could compute parts of a step before the loop.
+                    // `black_box` hides from the compiler that the values are the same in each step. Otherwise the compiler could
+                    // compute parts of a step before the loop.
                     let Start { factors, keys, .. } = black_box(start);
                     let round = |blocks: &mut [$register; LANES], key| {
                         if AES {
@@ -197,8 +201,9 @@ macro_rules! form {
                     _ if !($(is_x86_feature_detected!($feature))&&*) => &[],
                     Part::Cipher => &[(12, run::<12, true, 0>)],
                     Part::Hash => &[(10, run::<10, false, 3>), (10, run::<10, false, 4>)],
-                    // Six registers leave room for sums, factors and a key in sixteen registers. Ten are necessary if two rounds of
-                    // four cycles begin in each cycle.
+                    // A step with six registers leaves room for the sums, the factors and a key in sixteen registers. A step needs more
+                    // registers, at least eight, if the processor begins two rounds in each cycle and each round takes four cycles. Ten
+                    // registers are enough for such a processor.
                     Part::Both => &[
                         (6, run::<6, true, 3>),
                         (6, run::<6, true, 4>),
@@ -207,9 +212,9 @@ macro_rules! form {
                     ],
                 };
                 let make = |&(lanes, run): &(usize, Steps)| {
-                    // SAFETY: the processor has the features of `start`: otherwise `variants` is empty.
+                    // SAFETY: the processor has the features that `start` requires: otherwise `variants` is empty.
                     let start = unsafe { start() };
-                    // SAFETY: the features of `run` are those of `start`.
+                    // SAFETY: `run` requires the same features as `start`.
                     let steps = Box::new(move |steps| unsafe { run(&start, rounds, steps) });
                     Loop { width: size_of::<$register>(), lanes, steps }
                 };

@@ -1,5 +1,5 @@
-//! The peers: AWS-LC (by `aws-lc-rs`) and RustCrypto in this process, and OpenSSL by `openssl speed`, which runs as a separate
-//! process, in turn with the other contenders.
+//! The peers, which are other implementations of AES. AWS-LC (through the crate `aws-lc-rs`) and RustCrypto run in this process. OpenSSL
+//! is measured by `openssl speed`, which runs in a process of its own, in turn with the other contenders.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ use lockstep::hazmat::mode::{Cipher, Direction};
 
 use crate::workload::{Inputs, Mode, NONCE, Run, Shape, Workload, checking_each_write, digest_of, iv, nonce};
 
-/// Another implementation in this process.
+/// Another implementation of AES that runs in this process.
 #[derive(Debug)]
 pub struct Peer {
     /// The name in reports.
@@ -36,7 +36,7 @@ pub struct Peer {
     run: fn(&Workload, &Inputs, Shape) -> Option<Run>,
 }
 
-/// The other implementations in this process.
+/// The other implementations of AES that run in this process.
 pub const PEERS: [Peer; 2] = [
     Peer { name: "aws-lc", version: "aws-lc-rs 1.19", run: aws_lc },
     Peer { name: "rustcrypto", version: "aes 0.9", run: rustcrypto_of_size },
@@ -49,8 +49,8 @@ pub fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'stat
 
 fn aws_lc(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run> {
     match (work.mode, work.direction) {
-        // The only batch that is measured is GCM encryption by AWS-LC, in a loop over the messages. A batch includes
-        // key expansion, and the other calls to peers use prepared keys.
+        // GCM encryption by AWS-LC is the only batch of a peer that is measured. It is a loop over the messages and includes
+        // the expansion of each key. All other calls to peers use keys that were expanded before.
         (Mode::Aead(Aead::Gcm), Direction::Encrypt) if shape.messages > 1 => {
             Some(aws_lc_gcm_batch(inputs, work.key_len, shape.size))
         }
@@ -76,7 +76,8 @@ fn cipher_key(key: &[u8]) -> UnboundCipherKey {
     UnboundCipherKey::new(algorithm, key).expect("a length of AES")
 }
 
-/// The modes that `aws-lc-rs` offers without padding: AWS-LC has no PCBC, and the crate has no XTS.
+/// Encryption by AWS-LC in the modes that `aws-lc-rs` has without padding. `None` for PCBC, which AWS-LC lacks, and for XTS, which the
+/// crate lacks.
 fn aws_lc_encrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     let make = match cipher {
         Cipher::Ecb => EncryptingKey::ecb,
@@ -111,7 +112,7 @@ fn aws_lc_decrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     }))
 }
 
-/// The key of an AEAD; `None` if AWS-LC lacks it: AWS-LC has no OCB3, and no GCM-SIV with keys of 192 bits.
+/// The key of an AEAD. `None` if AWS-LC lacks the AEAD: it has no OCB3, and no GCM-SIV with keys of 192 bits.
 fn aead_key(aead: Aead, key: &[u8]) -> Option<LessSafeKey> {
     let algorithm = match (aead, key.len()) {
         (Aead::Gcm, 16) => &AES_128_GCM,
@@ -165,7 +166,7 @@ fn rustcrypto<C>(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run>
 where
     C: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone + 'static,
 {
-    // XTS is not measured: it has two keys, and this call rejects their total length.
+    // This line also excludes XTS: XTS has two keys, and `new_from_slice` rejects their total length.
     let cipher = C::new_from_slice(&inputs.keys).ok()?;
     Some(match (work.mode, work.direction) {
         (Mode::Cipher(Cipher::Ctr), _) => Box::new(move |data, call| {
@@ -223,12 +224,12 @@ pub const ENV_NEWEST: &str = "OPENSSL_NEWEST";
 pub struct OpenSsl {
     /// The path of the program.
     pub program: PathBuf,
-    /// The version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
+    /// The line that the program prints as its version, such as `OpenSSL 3.0.19 27 Jan 2026`.
     pub version: String,
 }
 
 impl OpenSsl {
-    /// The program at this path, if it runs and prints its version.
+    /// Runs the program at this path to get its version. `None` if it does not run or does not print a version.
     pub fn find(program: &Path) -> Option<OpenSsl> {
         let output = Command::new(program).arg("version").stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! Workloads by name. A workload is a call that can be made any number of times on the same buffer.
+//! The workloads and their names. A workload is a call that can be made any number of times on the same buffer.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -12,10 +12,10 @@ use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message, xts};
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{self, Block, KeySize};
 
-/// A call on a buffer, in place. The second argument is the number of the call. IVs and nonces depend on this number,
-/// so that no call reverses the previous one: the buffer is correct after many calls only if each call was correct.
-/// Returns a digest of the tags, which are not in the buffer. If all calls write the same bytes, the digest covers a
-/// part of these bytes instead (see [`checking_each_write`]).
+/// A call that processes a buffer in place. The second argument is the number of the call. IVs and nonces depend on this
+/// number, so that no call reverses the previous call: the buffer is correct after many calls only if each call was correct.
+/// The call returns a digest of the tags, which are not in the buffer. If all calls write the same bytes, the digest covers
+/// a part of these bytes instead (see [`checking_each_write`]).
 pub type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
 
 /// A workload by name, such as `ctr-128` or `cbc-256-decrypt`.
@@ -31,7 +31,7 @@ pub struct Workload {
     pub key_len: usize,
 }
 
-/// A mode without or with authentication.
+/// A mode of AES, without or with authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Without authentication.
@@ -40,17 +40,17 @@ pub enum Mode {
     Aead(Aead),
 }
 
-/// Number and size of the messages of a call.
+/// The number and the size of the messages of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a message.
     pub size: usize,
-    /// Messages of a call. If there is more than one, each message has its own key, which is expanded in each call.
+    /// Number of messages of a call. If there are several, each message has its own key, and each call expands the keys.
     pub messages: usize,
 }
 
 impl Shape {
-    /// One message of this size.
+    /// The shape of a call on one message of `size` bytes.
     pub const fn one(size: usize) -> Shape {
         Shape { size, messages: 1 }
     }
@@ -61,7 +61,7 @@ impl Shape {
     }
 }
 
-/// The maximum number of bytes of a call: several buffers of its size are held in memory.
+/// The maximum number of bytes of a call. The limit bounds the memory, which holds several buffers of this size.
 pub const MAX_CALL_BYTES: usize = 1 << 30;
 
 const MODES: [(&str, Mode); 10] = [
@@ -84,7 +84,7 @@ pub fn all() -> Vec<Workload> {
         let (key_lens, reverse): (&[usize], _) = match mode {
             // SP 800-38E does not specify XTS with AES-192.
             Mode::Cipher(Cipher::Xts) => (&[16, 32], Some("-decrypt")),
-            // Decryption is the same as encryption.
+            // In these modes decryption is the same as encryption, so only encryption is a workload.
             Mode::Cipher(Cipher::Ctr | Cipher::Ofb) => (&[16, 24, 32], None),
             Mode::Cipher(_) => (&[16, 24, 32], Some("-decrypt")),
             Mode::Aead(aead) => (aead.key_lengths(), Some("-open")),
@@ -104,15 +104,15 @@ pub fn named(name: &str) -> Workload {
     all().into_iter().find(|work| work.name == name).expect("the name of a workload")
 }
 
-/// Keys of all messages, and the messages to open.
+/// The keys of all messages, and the sealed messages of a workload that opens them.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     /// The keys of all messages, one after the other.
     pub keys: Arc<[u8]>,
     /// Bytes of the keys of one message.
     pub each: usize,
-    /// If this is not empty, each call reads these bytes and not its data. A workload that opens messages reads their ciphertexts. Calls
-    /// with several messages without authentication ignore these bytes.
+    /// If this is not empty, each call reads these bytes instead of its buffer. A workload that opens messages reads their ciphertexts
+    /// from here. Calls on several messages in a mode without authentication ignore these bytes.
     pub source: Arc<[u8]>,
     /// The tags of the ciphertexts, which have the nonce [`NONCE`].
     pub tags: Arc<[Block]>,
@@ -128,7 +128,7 @@ impl Workload {
         }
     }
 
-    /// True if the inputs of the block cipher are the data of the call, and not counters, earlier outputs, or data
+    /// True if the block cipher processes the data of the call themselves, and not counters, earlier outputs, or data
     /// combined with earlier outputs.
     pub fn has_data_as_cipher_input(&self) -> bool {
         match self.mode {
@@ -154,8 +154,9 @@ impl Workload {
         Ok(inputs)
     }
 
-    /// Calls `supports` for the operation of the workload and, until it has returned true, for the operations that compose it.
-    /// Returns true if the workload can run with the operations for which `supports` returns true.
+    /// Calls `supports` for the operations that can compute the workload: for a single operation, or for a fused operation and, if
+    /// `supports` returns false for it, for the passes that compute the same. Returns true if the operations for which `supports`
+    /// returned true can compute the workload.
     fn runs_with(&self, supports: impl Fn(Operation, KeySize) -> bool) -> bool {
         let size =
             KeySize::ALL.into_iter().find(|size| size.bytes() == self.key_len).expect("a length of AES");
@@ -178,7 +179,7 @@ impl Workload {
         });
     }
 
-    /// The kernel that the planner chooses: for a mode that is composed of passes, the kernel of the first pass.
+    /// The kernel that the planner chooses for the workload. If the workload is composed of passes, this is the kernel of the first pass.
     pub fn kernel(&self, engine: &Engine, shape: Shape) -> &'static str {
         let chosen = Cell::new("-");
         self.runs_with(|operation, size| {
@@ -189,7 +190,7 @@ impl Workload {
         chosen.get()
     }
 
-    /// The workload as computed by this library.
+    /// Returns calls of this library that compute the workload.
     ///
     /// # Errors
     /// If the mode refuses a key.
@@ -243,15 +244,15 @@ impl Inputs {
     }
 }
 
-/// For workloads whose calls all write the same bytes: makes sure that the output of the previous call is not mistaken
-/// for the output of this call. Before each call, one block of each message is changed, a different block in each call.
-/// The digest covers these blocks after the call.
+/// Wraps calls that all write the same bytes, so that the output of the previous call cannot be mistaken for the output of the
+/// current call. Before each call, one block of each message is changed; consecutive calls change different blocks. The digest
+/// covers these blocks after the call.
 pub fn checking_each_write(size: usize, mut run: Run) -> Run {
     Box::new(move |data, call| {
         let begin = (call % size.div_ceil(16).max(1) as u64) as usize * 16;
         let block = begin..size.min(begin + 16);
         for message in data.chunks_exact_mut(size) {
-            // A block returns to its old value only after 256 changes.
+            // The addend is odd, so a byte returns to its first value only after 256 changes.
             message[block.clone()].iter_mut().for_each(|byte| *byte = byte.wrapping_add(0x35));
         }
         let digest = run(data, call)?;
@@ -264,7 +265,8 @@ pub fn checking_each_write(size: usize, mut run: Run) -> Run {
     })
 }
 
-/// Seals the messages in `data` and sets their tags. If `sealed` is not empty, opens its messages to `data` and checks their tags.
+/// If `sealed` is empty, seals the messages in `data` and sets `tags`. Otherwise opens the messages in `sealed`, writes the plaintexts
+/// to `data`, and checks `tags`.
 fn run_aead(
     engine: &Engine,
     keys: &[AeadKey],
@@ -284,15 +286,15 @@ fn run_aead(
     });
     let (aead, planner) = (keys[0].mode(), engine.planner());
     let direction = if sealed.is_empty() { Direction::Encrypt } else { Direction::Decrypt };
-    // One message needs no allocation.
+    // A single message is run without an allocation.
     match messages.next() {
         Some(message) if keys.len() == 1 => aead.run(planner, direction, &mut [message]),
         first => aead.run(planner, direction, &mut first.into_iter().chain(messages).collect::<Vec<_>>()),
     }
 }
 
-/// Makes the calls with these numbers. Returns a digest of `before` and of what they return. This loop is in this crate because its
-/// time is part of each figure.
+/// Makes the calls with these numbers. Returns a digest of `before` and of the values that the calls return. The loop is in this
+/// optimised crate because its time is part of each measured time.
 ///
 /// # Errors
 /// Those of the calls.
@@ -305,7 +307,7 @@ pub fn digest_of(values: impl Iterator<Item = u128>) -> u128 {
     values.fold(0, |sum, value| sum.rotate_left(1) ^ value)
 }
 
-/// Fixed values are sufficient because no output is kept.
+/// The first IV. A fixed value is sufficient because the benchmark discards all ciphertexts.
 const IV: Block = *b"benchmark iv 016";
 /// The nonce of messages that are opened.
 pub const NONCE: [u8; 12] = *b"benchmark iv";
@@ -338,10 +340,10 @@ pub const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"]
 /// `len` bytes of the pattern with this index.
 pub fn pattern(number: usize, len: usize) -> Vec<u8> {
     match number {
-        // Bytes 0 to 255, repeated.
+        // The bytes from 0 to 255 are repeated.
         0 => (0..len).map(|i| i as u8).collect(),
         1 => vec![0xaa; len],
-        // Random bytes. The upper limit of their values grows from 0 at the start to 255 at the end.
+        // The bytes are random. Their maximum grows from 0 at the start of the data to 255 at the end.
         2 => {
             let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
             random(len).into_iter().enumerate().map(scaled).collect()

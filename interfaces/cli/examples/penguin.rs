@@ -1,4 +1,4 @@
-//! Draws the picture of docs/modes.md. It has flat areas with clear outlines: a mode that encrypts equal blocks to
+//! Draws the picture in docs/modes.md. The picture has areas of one colour with clear outlines, so a mode that encrypts equal blocks to
 //! equal blocks reveals the whole figure.
 //!
 //!     cargo run -p lockstep-cli --example penguin -- FOLDER
@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Pixels of each side. A row has 30 blocks of 16 bytes.
+/// Width and height in pixels. A row has 30 blocks of 16 bytes.
 pub(crate) const SIZE: usize = 160;
 
 const SKY: [u8; 3] = [0x9c, 0xd3, 0xf0];
@@ -16,7 +16,7 @@ const SNOW: [u8; 3] = [0xff, 0xff, 0xff];
 const BLACK: [u8; 3] = [0x20, 0x22, 0x2a];
 const ORANGE: [u8; 3] = [0xf5, 0x9a, 0x23];
 
-/// An ellipse: centre and half axes.
+/// An ellipse: its centre (two coordinates), its two half axes, and its colour.
 struct Ellipse(f64, f64, f64, f64, [u8; 3]);
 
 /// From back to front.
@@ -42,7 +42,7 @@ const FIGURE: [Ellipse; 14] = [
     Ellipse(80.0, 54.0, 11.0, 5.0, ORANGE),
 ];
 
-/// The pixels, three bytes each, row by row.
+/// The pixels, row by row. Each pixel has three bytes.
 pub(crate) fn pixels() -> Vec<u8> {
     let colour = |x: usize, y: usize| {
         let (x, y) = (x as f64 + 0.5, y as f64 + 0.5);
@@ -55,7 +55,7 @@ pub(crate) fn pixels() -> Vec<u8> {
     (0..SIZE * SIZE).flat_map(|place| colour(place % SIZE, place / SIZE)).collect()
 }
 
-/// A key that is not secret: bytes 0, 1, 2 and so on.
+/// A key that is not secret. Its bytes are 0, 1, 2 and so on.
 pub(crate) fn key(len: u8) -> Vec<u8> {
     (0..len).collect()
 }

@@ -1,5 +1,5 @@
-//! Files in the age format (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own
-//! files contains an age file, and `decrypt` also accepts plain age files.
+//! Reads the recipients of files in the age format (<https://age-encryption.org/v1>), and decrypts these files. The envelope of
+//! Lockstep's own files contains an age file, and the command `decrypt` also accepts age files without an envelope.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
@@ -15,28 +15,28 @@ use crate::{memory, text};
 
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 256 << 10;
-/// Maximum number of recipients. Each recipient is a stanza of the header. Age keys and SSH keys have longer stanzas: a header of
-/// the maximum length has no room for this many of them. Each identity is tried on each stanza of its type, which takes about 50
-/// us.
+/// Maximum number of recipients in a header. Each recipient is one stanza of the header. The limit bounds the time of decryption,
+/// because each identity is tried on each stanza of its type, and each trial takes about 50 us. Age keys and SSH keys do not reach
+/// the limit: their stanzas are so long that a header of the maximum length contains fewer of them.
 const MAX_STANZAS: usize = 3000;
 /// Maximum number of types of recipients that an error message names. Further types are only counted.
 const MAX_KINDS: usize = 8;
 /// Maximum length of a line of an armored file. Valid lines have 64 characters, but the age crate reads the whole line
 /// into memory before it checks the length.
 const MAX_LINE: usize = 4096;
-/// Size of a plaintext chunk in bytes, without and with its tag.
+/// Size of a plaintext chunk in bytes. The size of an encrypted chunk includes the tag.
 pub(crate) const CHUNK: usize = 64 << 10;
 const ENCRYPTED_CHUNK: usize = CHUNK + 16;
 const NONCE: u64 = 16;
 
-/// True if `first_bytes` match the start of an age file. At least 16 bytes are needed; the magic of the format may be
-/// longer. An armored file may have a byte order mark and may be UTF-16.
+/// True if `first_bytes` match the start of an age file. They must be at least 16 bytes, but may be fewer bytes than the magic of
+/// the format has. An armored file may be in UTF-16, and may have a byte order mark.
 pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
     let begins_with = |bytes: &[u8], magic: &[u8]| bytes.iter().zip(magic).all(|(a, b)| a == b);
     first_bytes.len() >= 16 && (begins_with(first_bytes, AGE_MAGIC) || is_armor(first_bytes))
 }
 
-/// True if `first_bytes`, which may be fewer than those of the first line, match the start of an armored file in any encoding.
+/// True if `first_bytes` match the start of an armored file in any encoding. They may be fewer bytes than the first line has.
 fn is_armor(first_bytes: &[u8]) -> bool {
     // An odd number of bytes of UTF-16 ends within a character, so the last byte is left out.
     let mark = Encoding::of(first_bytes).1;
@@ -68,14 +68,14 @@ impl<'r> AgeFile<'r> {
         Ok(AgeFile { header, is_armored, rest })
     }
 
-    /// The length of the file in bytes, determined by reading it to its end; only for files without armor.
+    /// Reads a file without armor to its end, and returns its length in bytes.
     pub(crate) fn count(&mut self) -> Result<u64> {
         let rest = io::copy(&mut self.rest, &mut io::sink()).map_err(lockstep::Error::Read)?;
         Ok(self.header.bytes.len() as u64 + rest)
     }
 
-    /// Length of the plaintext for a file of this length, in bytes; `None` for an impossible length and for armored
-    /// files.
+    /// Length in bytes of the plaintext of a file with `file_len` bytes. `None` if no file can have this length, or if the file is
+    /// armored.
     pub(crate) fn plaintext_len(&self, file_len: u64) -> Option<u64> {
         let payload = file_len.checked_sub(self.header.bytes.len() as u64 + NONCE)?;
         let chunks = payload.div_ceil(ENCRYPTED_CHUNK as u64);
@@ -97,12 +97,12 @@ pub(crate) fn read_error(error: io::Error) -> lockstep::Error {
 /// The header of an age file: its recipients.
 pub(crate) struct Header {
     pub(crate) bytes: Vec<u8>,
-    /// The types of recipient stanzas, with their arguments; all characters are printable.
+    /// The recipient stanzas: the type of each stanza and its arguments. All characters are printable.
     stanzas: Vec<(String, Vec<String>)>,
 }
 
 impl Header {
-    /// Reads the header at the start of a file. The time is proportional to the length of the header.
+    /// Reads the header at the start of a file, in a time that is proportional to the length of the header.
     ///
     /// # Errors
     /// If the bytes are not an age file, or if the header has more than [`MAX_STANZAS`] recipients.
@@ -145,7 +145,7 @@ impl Header {
         Decryptor::new_buffered(AtOnce::new(self.bytes.clone(), rest))?.decrypt(identities)
     }
 
-    /// True if a passphrase, and nothing else, opens the file.
+    /// True if only a passphrase can open the file.
     pub(crate) fn is_passphrase(&self) -> bool {
         self.stanzas.iter().any(|(kind, _)| kind == "scrypt")
     }
@@ -199,8 +199,9 @@ fn scrypt_memory(work: u8) -> u64 {
     1u64.checked_shl(u32::from(work) + 10).unwrap_or(u64::MAX)
 }
 
-/// A reader of a text and of the input after it. A parser that reads line by line gets the whole text at once: for each line that they
-/// read, the parsers of the age crate parse all previous lines again, so their time would be quadratic.
+/// A reader of a text and of the input after the text. It returns the whole text when a parser asks for one line. The parsers of the
+/// age crate parse all previous lines again after each line that they read; if they read the text line by line, their time would be
+/// quadratic in its length.
 pub(crate) struct AtOnce<B, R>(Chain<Cursor<B>, R>);
 
 impl<B: AsRef<[u8]>, R: BufRead> AtOnce<B, R> {
@@ -239,8 +240,9 @@ impl<B: AsRef<[u8]>, R: BufRead> BufRead for AtOnce<B, R> {
     }
 }
 
-/// A reader of the armor of an age file. It refuses lines that are too long. UTF-16 is converted to ASCII, to which armor is
-/// limited: other characters become question marks, which armor does not contain.
+/// A reader of the armor of an age file. It refuses lines that are too long, and converts UTF-16 to ASCII. Valid armor contains only
+/// ASCII characters and no question mark. The reader therefore replaces other characters by question marks, and the parser then
+/// refuses the armor.
 struct Armor<R> {
     inner: R,
     encoding: Encoding,

@@ -17,19 +17,19 @@ pub(crate) struct Answers {
     passphrase: Option<Passphrase>,
     /// Maximum scrypt work factor of an encrypted identity.
     pub(crate) max_work: u8,
-    /// True if questions are asked on the terminal, and messages printed.
+    /// True if this type asks questions on the terminal and prints messages there.
     asks: bool,
     /// The error of the first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
 }
 
 impl Answers {
-    /// `asks` is false if only the passphrase answers questions.
+    /// If `asks` is false, the passphrase is the only answer, and no question is asked on the terminal.
     pub(crate) fn new(passphrase: Option<Passphrase>, max_work: u8, asks: bool) -> Answers {
         Answers { passphrase, max_work, asks, problem: Arc::default() }
     }
 
-    /// The passphrase that was given or, if there is none, the one that is typed as the answer to `question`.
+    /// Returns the passphrase that was given. If there is none, asks `question` and returns the answer.
     pub(crate) fn passphrase(&self, question: &str) -> Option<Passphrase> {
         match &self.passphrase {
             Some(passphrase) => Some(passphrase.clone()),
@@ -37,7 +37,8 @@ impl Answers {
         }
     }
 
-    /// Asks a question on the terminal if `asks` is true. An error is stored for [`Answers::problem`].
+    /// Asks a question on the terminal if `self.asks` is true. If it is false, or if the question fails, stores an error for
+    /// [`Answers::problem`].
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
         let unanswered =
             || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));

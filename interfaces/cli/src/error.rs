@@ -1,4 +1,4 @@
-//! The error type, and the exit codes.
+//! The error type of the command, and its exit codes.
 
 use std::fmt::Display;
 use std::io;
@@ -17,10 +17,10 @@ pub(crate) const FAILED: u8 = 2;
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The reason why a command failed. The message says what happened and what to do about it.
+/// The reason why a command failed. The message states what happened and advises the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An error of the library. Messages of the command itself are such errors too: see [`failed`].
+    /// An error of the library. Errors of the command itself also have this variant: see [`failed`].
     #[error("{}", with_options(.0))]
     Library(#[from] lockstep::Error),
     /// The input or the command line requires more memory than is available.
@@ -29,7 +29,7 @@ pub enum Error {
     /// Failures that have already been printed. The value is the exit code of the most severe failure.
     #[error("some files failed")]
     Reported(u8),
-    /// A signal has arrived; the work was stopped and its output removed.
+    /// A signal has arrived. The command has stopped the work and removed the output.
     #[error("stopped by a signal")]
     Stopped,
 }
@@ -68,7 +68,7 @@ impl Error {
         }
     }
 
-    /// Bytes of plaintext that `decrypt --partial` has verified and written before this error; `None` without the option.
+    /// The number of plaintext bytes that `decrypt --partial` verified and wrote before this error. `None` without `--partial`.
     pub(crate) fn verified(&self) -> Option<u64> {
         match self {
             Error::Library(lockstep::Error::Partial { verified, .. }) => Some(*verified),
@@ -131,13 +131,13 @@ pub(crate) fn check_stopped() -> Result<()> {
     if signals::stopped() { Err(Error::Stopped) } else { Ok(()) }
 }
 
-/// The error for an input in the format of another program. It is for a caller that has not tried a key.
+/// The error for an input in the format of another program. Callers return it before they try a key.
 pub(crate) fn other_format(format: Foreign) -> Error {
     let message = format!("the input begins like {format}");
     if format.is_damaged() { not_authentic(message) } else { failed(message) }
 }
 
-/// The library's message, with advice that names the options of this command.
+/// The message of an error of the library, with advice that names the options of this command.
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {

@@ -1,5 +1,5 @@
-//! Keys of files that are wrapped by age in an envelope, for programs other than the command. Nothing is asked on the terminal, and
-//! nothing is printed.
+//! Wraps the key of a file in an envelope, with age, and unwraps it. These functions are for programs other than the command: they ask
+//! no questions on the terminal and print nothing.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::wrapping::{self, Unlock};
 use crate::{identities, recipients};
 
-/// Words of the command's messages that name its options, each with the replacement for Python.
+/// Words in messages of the command that name options. The second word of each pair replaces the first in Python.
 const WORDS: [(&str, &str); 7] = [
     ("-r: ", "recipients: "),
     (" with -r or -R", ""),
@@ -22,13 +22,13 @@ const WORDS: [(&str, &str); 7] = [
     ("give --max-work-factor ", "use the command `lockstep decrypt` with --max-work-factor "),
 ];
 
-/// Converts an error of the command to one whose message is in the words of Python.
+/// Converts an error of the command to an error whose message names the arguments of Python instead of options.
 fn in_python(error: Error) -> lockstep::Error {
     error.with_message(replace_options(&error.to_string()))
 }
 
-/// Replaces the options of the command by the names of Python, but not in quoted names of files, where a backslash is before
-/// each quote and each backslash.
+/// Replaces the options of the command by the names of Python. Quoted names of files are not changed. Within such a name, a backslash
+/// precedes each quote and each backslash.
 fn replace_options(message: &str) -> String {
     let (mut is_escaped, mut is_quoted) = (false, false);
     let parts = message.split_inclusive(|c| {
@@ -57,8 +57,8 @@ pub fn wrap(key: &FileKey, given: &[&str]) -> lockstep::Result<Envelope> {
         .map_err(in_python)
 }
 
-/// Wraps a key with a passphrase by scrypt, which takes about a second and 256 MiB of memory. The passphrase is used as given,
-/// without a byte order mark at its start.
+/// Wraps a key with a passphrase. The key derivation scrypt takes about a second and 256 MiB of memory. A byte order mark at the
+/// start of the passphrase is left out; otherwise the passphrase is used as given.
 ///
 /// # Errors
 /// [`lockstep::Error::Failed`] if the passphrase is empty, or if there is not enough memory.
@@ -70,13 +70,15 @@ pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> lockstep::Result
         .map_err(in_python)
 }
 
-/// Unwraps the key in an envelope with the identities in files: age identities and SSH private keys. If an identity is encrypted,
-/// `passphrase` decrypts it. Without files, `passphrase` opens the envelope. The passphrase is tried as given, then without a byte order
-/// mark, and in the Unicode normalisation forms NFC and NFD. After `stop` has returned true, no other attempt begins.
+/// Unwraps the key in an envelope. If there are identity files, their identities unwrap it: age identities and SSH private keys. If an
+/// identity is encrypted, `passphrase` decrypts the identity. Without identity files, `passphrase` unwraps the key. The passphrase is
+/// tried as given, then without a byte order mark, and in the Unicode normalisation forms NFC and NFD. After `stop` has returned true,
+/// no other attempt begins.
 ///
 /// # Errors
-/// [`lockstep::Error::NotAuthentic`] if nothing opens the envelope, or if it was changed; [`lockstep::Error::Failed`] if it has more
-/// than 3000 recipients, if a file has no identity, if there are neither files nor a passphrase, or if `stop` has returned true.
+/// [`lockstep::Error::NotAuthentic`] if no identity or passphrase opens the envelope, or if the envelope was changed.
+/// [`lockstep::Error::Failed`] if the envelope has more than 3000 recipients, if a file has no identity, if there are neither files nor a
+/// passphrase, or if `stop` has returned true.
 pub fn unwrap(
     envelope: &Envelope,
     identity_files: &[PathBuf],
@@ -88,7 +90,7 @@ pub fn unwrap(
         ([], Some(passphrase)) => Ok(Unlock::Passphrase { passphrase, max_work: MAX_WORK }),
         (files, passphrase) => {
             let answers = Answers::new(passphrase, MAX_WORK, false);
-            // An absolute path, so that the name `-` means a file and not standard input.
+            // The paths are made absolute, so that the name `-` means a file and not standard input.
             let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Error::io("find", path));
             let files = files.iter().map(absolute).collect::<Result<Vec<_>>>();
             files.and_then(|files| identities::read(&files, answers, true))

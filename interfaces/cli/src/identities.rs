@@ -8,8 +8,9 @@
 //! - The feature copies identity files through buffers that are not wiped.
 //! - The error messages of the feature contain the text of an invalid recipient, which may be a secret.
 //!
-//! The age crate also supports identities that a passphrase protects. Its types are not used: they derive the key of an SSH key again
-//! for each recipient of a file, and parse the header of an identity file again for each byte.
+//! The age crate also has types for identities that a passphrase protects. This module does not use them because they are slow: its
+//! type for SSH keys derives the key from the passphrase again for each recipient of a file, and its type for identity files parses
+//! the header of the identity file again for each byte.
 
 use std::cell::LazyCell;
 use std::io;
@@ -77,9 +78,9 @@ fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Identities> {
     }
 }
 
-/// Identities that a passphrase protects. They are decrypted once, when a file has a recipient of their type.
+/// Identities that a passphrase protects. They are decrypted only once, and not before a file has a recipient whose type they can open.
 pub(crate) struct Locked {
-    /// The prefix of the types of recipients that these identities can open.
+    /// The identities can open only recipients whose type starts with this text. If the text is empty, the type can be any type.
     types: &'static str,
     identities: LazyCell<Opened, Box<dyn FnOnce() -> Opened>>,
 }
@@ -89,7 +90,7 @@ impl Locked {
         Locked { types, identities: LazyCell::new(Box::new(open)) }
     }
 
-    /// An age identity file that is an age file with a passphrase.
+    /// The identities in an identity file that was encrypted by age with a passphrase.
     pub(crate) fn file(name: &str, bytes: &[u8], answers: &Answers) -> Result<Locked> {
         let in_file = |error: Error| match error {
             Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
@@ -105,7 +106,7 @@ impl Locked {
         Ok(Locked::new("", move || open_file(&name, file, &answers)))
     }
 
-    /// An SSH private key with a passphrase.
+    /// The identity of an SSH private key that a passphrase protects.
     fn ssh_key(name: &str, key: EncryptedKey, answers: &Answers) -> Locked {
         let (question, answers) = (format!("Passphrase of the SSH key {name}"), answers.clone());
         Locked::new("ssh-", move || {
@@ -145,8 +146,8 @@ fn open_file(name: &str, file: AgeFile<'_>, answers: &Answers) -> Opened {
         DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
         other => other,
     })?;
-    // The buffer has one byte more, so that the end of the file is verified, and has its size from the start, since a growing
-    // buffer would leave copies in freed memory.
+    // The buffer has one byte more than the maximum length, so that the read reaches the end of a valid file and verifies that the file
+    // is complete. The buffer never grows, because a growing buffer would leave copies of the identities in freed memory.
     let mut plain = Zeroizing::new(vec![0; MAX_LEN + 1]);
     let got = read::full(&mut reader, &mut plain)?;
     let plain = to_utf8(&plain[..got]);

@@ -1,4 +1,4 @@
-//! Input: a file, or standard input.
+//! The input of a command, which is a file or standard input.
 
 use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut, Read, Seek};
@@ -13,13 +13,13 @@ use crate::error::{Error, Result, fail_if};
 use crate::options::{OutputArgs, is_stdin};
 use crate::{signals, standard, terminal};
 
-/// An opened input. A reference to it is a reader.
+/// An opened input. A reference to this type implements [`Read`].
 pub struct Input {
-    /// The file, which allows positioned reads if `len` is known.
+    /// The file. If `len` is known, the file can be read from any position.
     pub(crate) file: File,
-    /// Number of bytes from the position of the opened file to its end, for regular files.
+    /// Number of bytes from the position of the opened file to its end. `None` if the file is not a regular file.
     pub(crate) len: Option<u64>,
-    /// The size of a regular file when it was opened.
+    /// The size of the file when it was opened. `None` if the file is not a regular file.
     size: Option<u64>,
 }
 
@@ -40,8 +40,8 @@ impl Input {
         Ok(Input { file, len, size })
     }
 
-    /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
-    /// then waits again.
+    /// Waits until data are available, and reads them. If a read from a non-blocking descriptor then finds no data, the function
+    /// waits again.
     fn when_ready(&self, read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         let Input { file, len, size } = self;
         if len.is_none() {
@@ -55,7 +55,8 @@ impl Input {
     }
 }
 
-/// Reads fail once a signal has arrived, even while they wait for data, and at the end of a file that has become shorter.
+/// A read fails if a signal has arrived, or arrives while the read waits for data. It also fails at the end of a file that has become
+/// shorter since it was opened.
 impl Read for &Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut file = &self.file;
@@ -73,7 +74,7 @@ pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usi
     Ok(read::full(reader, buffer).map_err(lockstep::Error::read)?)
 }
 
-/// Reads a small file (or `-`) completely: keys, identities, lists of recipients.
+/// Reads a small file completely, such as a key, identities or a list of recipients. `-` is standard input.
 pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroize::Zeroizing<Vec<u8>>> {
     let input = Input::open(path)?;
     // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
@@ -91,7 +92,7 @@ fn stdin() -> Result<File> {
     Ok(File::from(owned.map_err(lockstep::Error::Read)?))
 }
 
-/// Words for the inputs in a question or a message: the name of a single input, or the number of inputs.
+/// A description of the inputs for a question or a message: the name of a single input, otherwise the number of inputs.
 pub(crate) fn names(inputs: &[PathBuf]) -> String {
     match inputs {
         [one] if is_stdin(one) => "standard input".into(),

@@ -1,4 +1,4 @@
-//! The arguments of this call, and the program that was called.
+//! The arguments of the command line, and the path of the program.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use lockstep::hazmat::shown;
 
-/// The arguments, and the path of the program.
+/// The arguments of the command line, and the path of the program.
 static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
 
 /// Stores the arguments and the path of the program. The first argument is the name of the program.
@@ -25,8 +25,8 @@ pub(crate) fn program() -> Option<&'static Path> {
     INVOCATION.get()?.1.as_deref()
 }
 
-/// A message without the arguments that are keys. A key can be given by mistake where a name or a path is expected, and messages of
-/// the parser repeat arguments. The name of a file that exists at the first message is kept.
+/// Removes the arguments that are keys from a message. A user can give a key by mistake where a name or a path is expected, and
+/// messages of the parser repeat arguments. An argument is not removed if it is the name of a file that exists at the first message.
 pub(crate) fn without_keys(message: &str) -> Cow<'_, str> {
     static KEYS: OnceLock<Vec<String>> = OnceLock::new();
     let keys = KEYS.get_or_init(|| {
@@ -37,7 +37,7 @@ pub(crate) fn without_keys(message: &str) -> Cow<'_, str> {
         .fold(Cow::Borrowed(message), |message, key| message.replace(&**key, "(a key, not shown)").into())
 }
 
-/// The keys among `--option=VALUE`, `-oVALUE` and `VALUE`.
+/// The keys in an argument. A key can be the whole argument, or the value in `--option=VALUE` or `-oVALUE`.
 fn keys_in(argument: &str) -> Vec<String> {
     let value_of_long = argument.split_once('=').map(|(_, value)| value);
     let value_of_short = argument.strip_prefix('-').and_then(|rest| rest.get(1..));

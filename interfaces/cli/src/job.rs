@@ -1,5 +1,5 @@
-//! The common part of encryption and decryption. It runs the work between input and output, shows the progress, and
-//! stops after a signal.
+//! The common part of encryption and decryption. It runs the work that reads the input and writes the output, shows the progress, and
+//! stops the work after a signal.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{json, signals, terminal, text};
 /// Number of bytes of input that are read and processed at once.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// A function that is called with the number of input bytes processed.
+/// A function that gets the number of input bytes processed so far.
 pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// The options of a call of the library that reports its progress and stops after a signal.
+/// Options that make a call of the library report its progress and stop after a signal.
 pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options { progress: Some(report), interrupt: Some(&signals::STOPPED), ..Options::default() }
 }
@@ -90,7 +90,7 @@ pub(crate) fn run(
     let outcome = work(output.writer(), &report);
     let time = progress.end();
     if signals::stopped() {
-        // This removes the temporary file. The signal thread ends the program as soon as there is no temporary file.
+        // The drop removes the temporary file. The signal thread ends the program when no temporary file is left.
         drop(output);
         return Err(Error::Stopped);
     }
@@ -114,7 +114,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Adds the fields that all summaries have to the other fields of a summary.
+/// Adds the fields that all summaries have in common to the fields in `fields`.
 pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration, mut fields: Value) -> Value {
     let seconds = time.as_secs_f64();
     fields["done"] = verb.into();
@@ -124,8 +124,8 @@ pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration, mut field
     fields
 }
 
-/// Prints the decisions of the planner, if they are requested, and a summary: with `--json` as one object, otherwise by
-/// `print_text`. All of this goes to standard error, since standard output may contain the data.
+/// Prints the decisions of the planner, if they are requested, and a summary. With `--json` the summary is one JSON object, otherwise
+/// `print_text` prints it. Both are printed to standard error, because the data may be on standard output.
 pub(crate) fn print_summary(
     planner: &Planner,
     args: &ProgressArgs,
@@ -144,7 +144,7 @@ pub(crate) fn print_summary(
     json::print(summary);
 }
 
-/// Maximum number of kernels that are listed after the chosen kernel.
+/// Maximum number of kernels that `--explain` lists after the chosen kernel.
 const MAX_OTHERS: usize = 4;
 
 /// The decisions of a planner, as text.

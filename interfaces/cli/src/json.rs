@@ -1,4 +1,4 @@
-//! `--json`: an error is one JSON object on standard error, without other text.
+//! The option `--json`. With this option, an error is printed as one JSON object on standard error, without other text.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -26,8 +26,8 @@ pub(crate) fn is_requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// With `--json`, stores a warning for the object at the end and returns true. Otherwise returns false, and the caller
-/// must show the warning as text.
+/// With `--json`, stores a warning for the JSON object that is printed at the end, and returns true. Without `--json`, returns false,
+/// and the caller must show the warning as text.
 pub(crate) fn store_warning(message: &str) -> bool {
     if is_requested() {
         lock(&WARNINGS).push(invocation::without_keys(message).into_owned());
@@ -56,7 +56,7 @@ pub(crate) fn print(mut object: Value) {
     if !warnings.is_empty() {
         object["warnings"] = warnings.into();
     }
-    // If standard error is closed, the exit code still reports the failure.
+    // An error of the write is ignored: if standard error is closed, the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "{object}");
 }
 

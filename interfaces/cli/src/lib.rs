@@ -30,7 +30,7 @@ mod terminal;
 mod text;
 mod wrapping;
 
-/// For programs that have the subcommands of `lockstep` and others: [`run_program`] runs them.
+/// Parts for programs that have the subcommands of `lockstep` and further subcommands. [`run_program`] runs such a program.
 pub mod program {
     pub use crate::commands::bench::OpenSsl;
     pub use crate::commands::{ProgramArgs, SharedCommand, after_help, print, print_json, run_shared};
@@ -53,15 +53,15 @@ use lockstep::engine::{BackendOptions, backends};
 use crate::error::Error;
 
 /// Runs the command with its arguments and returns its exit code. The first argument is the name of the program. `program` is
-/// the path of the program, which some benchmarks start again; None if the command is not a program of its own.
+/// the path of the program, which some benchmarks start again. It is `None` if the command runs in another program, such as Python.
 ///
-/// The function is for programs that do nothing else. It may be called once, in the main thread: it installs signal
-/// handlers, reads standard input, prints, and a signal ends the process.
+/// The function is for programs that do nothing else, because it installs signal handlers, reads standard input and prints, and
+/// because a signal ends the process. It may be called only once, and only in the main thread.
 pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     run_program(arguments, program, commands::run)
 }
 
-/// Parses the arguments as the command line `C`, calls `run_command` with the result, and otherwise does as [`run`].
+/// Does the same as [`run`] for another command line: parses the arguments as a `C`, and calls `run_command` with the result.
 pub fn run_program<C: Parser>(
     arguments: Vec<OsString>,
     program: Option<PathBuf>,
@@ -82,12 +82,12 @@ pub fn run_program<C: Parser>(
     };
     match done {
         Ok(()) => {
-            // There are warnings here if `--json` was given and no JSON object was printed.
+            // If `--json` was given and no JSON object was printed, stored warnings remain. They are printed as text.
             let warnings = json::take_warnings();
             warnings.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
             0
         }
-        // A signal makes reads fail with other errors. The error for the signal replaces them.
+        // After a signal, reads fail with other errors. The error for the signal replaces such an error.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }
@@ -144,9 +144,10 @@ fn usage<C: Parser>(message: &clap::Error) -> u8 {
     error::FAILED
 }
 
-/// The number of the argument, counted from 1, for which the parser returned [`ErrorKind::InvalidUtf8`]. clap does not name
-/// the argument, and its value can be a key. The parser reads the arguments in order, so that this is the last argument of
-/// the shortest command line with this error.
+/// The number of the argument, counted from 1, for which the parser returned [`ErrorKind::InvalidUtf8`]. The error of clap does not
+/// contain the number, and a message must not contain the argument itself, which can be a key. The function parses the first arguments
+/// for each number of them. The parser reads the arguments in order, so the invalid argument is the last one of the shortest command
+/// line with this error.
 fn number_not_utf8<C: Parser>() -> usize {
     let arguments = invocation::arguments();
     let is_refused = |number: &usize| {
@@ -158,7 +159,7 @@ fn number_not_utf8<C: Parser>() -> usize {
 }
 
 fn fail(error: &Error) -> u8 {
-    // After a signal no error is printed, whether this thread or the signal thread ends the program.
+    // No error is printed after a signal, because the signal thread prints none if it ends the program first.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
             true => json::print(json::of_error(error)),

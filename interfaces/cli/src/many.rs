@@ -1,4 +1,4 @@
-//! Many files in one call, with `-O`. The results of all files are printed at the end, and returned as the exit code.
+//! Processes many files in one call, with `-O`. At the end, the results of all files are printed, and they determine the exit code.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const ADVICE: Advice = Advice {
     name: "decrypt it by itself, with -o",
 };
 
-/// The options of a run into the folder `output_dir`, without folders, deletion and protected files.
+/// The options of a run that writes into the folder `output_dir`. The caller sets the options for folders, deletion and protected files.
 pub(crate) fn options<'a>(output_dir: &'a Path, many: &ManyArgs, output: &OutputArgs) -> Options<'a> {
     Options {
         output_dir,
@@ -36,7 +36,7 @@ pub(crate) fn options<'a>(output_dir: &'a Path, many: &ManyArgs, output: &Output
     }
 }
 
-/// The host of a run that is being planned: it shows no progress.
+/// The host while a run is being planned. It shows no progress.
 struct Planning;
 
 impl Host for Planning {
@@ -94,7 +94,7 @@ impl Report<'_> {
     /// Prints the skipped and failed files, and a summary.
     ///
     /// # Errors
-    /// [`Error::Reported`] with the exit code of the worst failure.
+    /// [`Error::Reported`] with the exit code of the worst failure, if a file failed.
     fn print(&self, messages: &ProgressArgs) -> Result<()> {
         let planner = self.engine.planner();
         job::report_incidents(planner, messages.quiet);
@@ -163,7 +163,7 @@ impl Report<'_> {
             "threads": self.engine.threads(),
         });
         if let Some(worst) = self.worst() {
-            // Every JSON error has these fields.
+            // These are the fields that the JSON object of every error has.
             fields["error"] = format!("{} failed", text::count(self.failed.len(), "file")).into();
             fields["kind"] = worst.kind().into();
         }

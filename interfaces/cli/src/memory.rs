@@ -1,6 +1,6 @@
-//! Allocations whose size depends on the input or the command line. Each size is checked before the allocation, so that
-//! the command returns an error if there is too little memory. Without the check the allocation would abort the
-//! process, or the kernel would kill the process later.
+//! Checks of allocations whose size depends on the input or the command line. The size is checked before the allocation, so that
+//! the command returns an error if there is too little memory. Without the check, the allocation would abort the process, or the
+//! kernel would kill the process later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const SMALL: u64 = 16 << 20;
 
 /// Reserves `more` additional bytes in a buffer.
 ///
-/// `purpose` follows the amount in the error message, and can include advice: "to hold ...; ...".
+/// `purpose` is a part of the error message. It states what the memory is for and can add advice: "to hold ...; ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
     let is_reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
     let free = if is_reserved && more < SMALL { None } else { free().filter(|&free| free < more) };
@@ -27,7 +27,7 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<
     Err(Error::OutOfMemory(format!("not enough memory{free}: {} are needed {purpose}", text::bytes(more))))
 }
 
-/// Returns an error if this number of bytes could not be allocated now. It is for allocations by other crates.
+/// Returns an error if this number of bytes cannot be allocated now. The function is called before other crates allocate memory.
 pub fn check(bytes: u64, purpose: &str) -> Result<()> {
     let mut buffer = Vec::new();
     let outcome = reserve(&mut buffer, bytes, purpose);
@@ -36,17 +36,18 @@ pub fn check(bytes: u64, purpose: &str) -> Result<()> {
     outcome
 }
 
-/// Address space that a thread takes: its stack, and an arena of the C library's allocator.
+/// Number of bytes of address space for a thread: for its stack, and for an arena of the C library's allocator.
 const ADDRESS_SPACE_OF_THREAD: u64 = (2 + 64) << 20;
 
-/// The number of threads for which a limit of address space (`ulimit -v`) has room, at least 1; `None` without such a limit.
-/// Threads may take half of the limit. A thread that starts without room for its signal stack ends the process.
+/// If the address space of the process is limited (`ulimit -v`), returns the number of threads that fit into half of the limit, but at
+/// least 1. Without a limit, returns `None`. More threads are dangerous: a new thread without space for its signal stack ends the
+/// process.
 pub(crate) fn max_threads() -> Option<usize> {
     let limit = getrlimit(Resource::As).current?;
     usize::try_from((limit / 2 / ADDRESS_SPACE_OF_THREAD).max(1)).ok()
 }
 
-/// Number of bytes that this process can allocate before the kernel may kill a process; `None` if unknown.
+/// Number of bytes that this process can allocate before the kernel may kill a process. `None` if the number is unknown.
 fn free() -> Option<u64> {
     let content = |path| fs::read_to_string(path).unwrap_or_default();
     let machine = free_of_machine(&content("/proc/meminfo"));
@@ -66,8 +67,8 @@ pub(crate) fn number(text: &str, name: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// The memory that the control groups (version 2) of this process leave: the minimum over the innermost group and its
-/// ancestors. `/proc/self/cgroup` contains the path of the innermost group.
+/// The number of bytes that this process can allocate within the limits of its control groups (version 2). This is the minimum
+/// over the innermost group and its ancestors. `/proc/self/cgroup` contains the path of the innermost group.
 fn free_of_groups(groups: &str) -> Option<u64> {
     let innermost = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let root = Path::new("/sys/fs/cgroup");

@@ -67,7 +67,7 @@ pub(crate) struct ManyArgs {
 }
 
 impl ManyArgs {
-    /// The single input of a command without an output folder. `verb` is for messages: `encrypt`.
+    /// The single input of a command without an output folder. Messages contain `verb`, such as `encrypt`.
     ///
     /// # Errors
     /// If there are several inputs, if `recursive` is true, or if the input or the output is a folder.
@@ -151,7 +151,7 @@ where
     })
 }
 
-/// Parses a name of the table, and returns its value.
+/// A parser for the names in the table. It returns the value of the name.
 pub(crate) fn choice<T: Copy + Send + Sync>(
     table: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {

@@ -1,4 +1,4 @@
-//! Output: a file that appears complete or not at all, or standard output.
+//! The output of a command: standard output, or a file that appears under its name only when it is complete.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
@@ -15,21 +15,21 @@ use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
 use crate::standard;
 
-/// The type of content, for the decision whether a terminal may show it.
+/// The type of the content. It determines whether the content may be written to a terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Binary data, which a terminal must not show.
     Binary,
-    /// Text or binary, which is detected during the output.
+    /// Text or binary data. The output detects the type while it writes.
     Unknown,
 }
 
-/// The writer that a job gets for its output.
+/// The type of the writer to which a job writes its output.
 pub(crate) type Writer = dyn Write + Send;
 
 /// An opened output.
 pub(crate) enum Output {
-    /// A file that is committed at the end.
+    /// A file. It appears under its name at the end.
     File(GuardedFile),
     Stdout(Stdout),
     /// A terminal that accepts only text.
@@ -44,7 +44,7 @@ impl Output {
                 io::stdout().is_terminal() && args.output.is_none() && content == Content::Binary,
                 "the output is binary and would garble the terminal: give a file with -o, or pipe it (-o - forces it)",
             )?;
-            // For example `lockstep encrypt file >> file`.
+            // The input must not be the output, as in `lockstep encrypt file >> file`.
             let files = input.file.metadata().ok().zip(Stdout::open(args.sync)?.file.metadata().ok());
             return fail_if(
                 files.is_some_and(|(read, written)| is_same_file(&read, &written)),
@@ -89,7 +89,7 @@ impl Output {
     }
 }
 
-/// An output file. After a signal the program waits until the value is dropped.
+/// An output file. After a signal, the program does not end before this value is dropped.
 pub struct GuardedFile {
     // This field is dropped first, since the guard must outlive the file.
     file: OutputFile,
@@ -121,7 +121,7 @@ impl GuardedFile {
         output.commit()
     }
 
-    /// The file, to write to.
+    /// The file to which the caller writes.
     pub fn file(&mut self) -> &mut OutputFile {
         &mut self.file
     }
@@ -145,7 +145,7 @@ fn options(args: &OutputArgs, input: &Input, sparse: Sparse) -> Result<OutputOpt
 /// Standard output without a buffer. If the descriptor is non-blocking, a write waits until it is ready.
 pub(crate) struct Stdout {
     file: File,
-    /// Whether the written data are put on stable storage at the end.
+    /// True if `commit` must put the written data on stable storage.
     sync: bool,
 }
 
@@ -169,7 +169,7 @@ impl Stdout {
         Ok(Stdout { file, sync })
     }
 
-    /// Completes the output: syncs it if that was requested.
+    /// Completes the output. If a sync was requested, puts the data on stable storage.
     pub(crate) fn commit(self) -> Result<()> {
         if self.sync {
             self.file.sync_all().map_err(|error| failed(format!("cannot sync standard output: {error}")))?;
@@ -197,7 +197,7 @@ impl Write for Stdout {
 /// cause an error before they are shown: decrypted files may be binary, and some bytes control a terminal.
 pub(crate) struct TextOnly {
     terminal: Stdout,
-    /// The first bytes of an incomplete character.
+    /// The bytes of the last character if it is not complete yet.
     first_bytes: Vec<u8>,
 }
 

@@ -1,7 +1,8 @@
-//! Passphrases. Systems encode the same characters in different forms.
+//! Passphrases. Systems encode the same characters in different forms: with or without a byte order mark, and in different Unicode
+//! normalisation forms.
 //!
-//! A new file is encrypted with the bytes as given, without a byte order mark at the start. For an existing file, the bytes as
-//! given are tried first, and then the other forms. Thus a file can be opened with each form of its passphrase.
+//! A new file is encrypted with the passphrase as given, but without a byte order mark at its start. For an existing file, the
+//! passphrase is tried as given, and then in the other forms, so that the form in which the user gives it does not matter.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ use crate::terminal;
 pub(crate) const MAX_WORK: u8 = 20;
 /// Maximum length of a passphrase file in bytes.
 const MAX_LEN: usize = 4096;
-/// Maximum growth of the length of a text in UTF-8 by its normalisation to NFC or NFD.
+/// Normalisation to NFC or NFD multiplies the length of a UTF-8 text by at most this factor.
 const MAX_GROWTH: usize = 3;
 const MARK: char = '\u{feff}';
 
@@ -30,7 +31,7 @@ const MARK: char = '\u{feff}';
 #[derive(Clone)]
 pub(crate) struct Passphrase {
     given: SecretString,
-    /// How the text was converted when it was read, for a warning; `None` if it was not converted.
+    /// A text for a warning that states how the passphrase was converted when it was read. `None` if it was not converted.
     converted: Option<&'static str>,
 }
 
@@ -63,7 +64,7 @@ impl Passphrase {
         Ok(Passphrase::from(terminal::ask_secret(question)?.as_str()))
     }
 
-    /// Asks for the passphrase of a new file, twice. `input` is for the question.
+    /// Asks twice for the passphrase of a new file. The question names `input`.
     pub(crate) fn ask_new(input: &str) -> Result<Passphrase> {
         let typed = terminal::ask_secret(&format!("New passphrase for {input}"))?;
         fail_if(typed.is_empty(), "an empty passphrase protects nothing: type one")?;
@@ -72,26 +73,26 @@ impl Passphrase {
         Ok(Passphrase::from(typed.as_str()))
     }
 
-    /// True if there is no character other than a byte order mark.
+    /// True if the passphrase is empty or consists only of a byte order mark.
     pub(crate) fn is_empty(&self) -> bool {
         self.without_mark().expose_secret().is_empty()
     }
 
-    /// The passphrase without a byte order mark: the passphrase of a new file.
+    /// The passphrase without a byte order mark, with which new files are encrypted.
     pub(crate) fn without_mark(&self) -> SecretString {
         let given = self.given.expose_secret();
         SecretString::from(given.strip_prefix(MARK).unwrap_or(given))
     }
 
-    /// The difference between the passphrase of a new file and the bytes that were given, if there is one. The user needs a warning: other
-    /// programs open the file only with the former.
+    /// If a new file is not encrypted with exactly the bytes that the user gave, returns a description of the difference. The user must be
+    /// warned, because other programs open the file only with the passphrase that was used.
     pub(crate) fn difference(&self) -> Option<&'static str> {
         let is_marked = self.given.expose_secret().starts_with(MARK);
         is_marked.then_some("the byte order mark at its start was left out").or(self.converted)
     }
 
-    /// The forms to try on an existing file, all different, in this order: as given, without a byte order mark, and in the Unicode
-    /// normalisation forms NFC and NFD.
+    /// The forms of the passphrase to be tried on an existing file: as given, without a byte order mark, in the Unicode normalisation form
+    /// NFC, and in the form NFD. Equal forms appear once.
     pub(crate) fn forms(&self) -> Vec<SecretString> {
         let plain = self.without_mark();
         let text = plain.expose_secret();
@@ -110,15 +111,15 @@ impl Passphrase {
     }
 }
 
-/// Collects the characters of a normalised text in a buffer that does not grow, since that would leave copies in freed memory.
+/// Collects the characters of a normalised text. The buffer never grows, because a growing buffer would leave copies in freed memory.
 fn collect(text: &str, characters: impl Iterator<Item = char>) -> SecretString {
     let mut normalised = Zeroizing::new(String::with_capacity(text.len() * MAX_GROWTH));
     normalised.extend(characters);
     SecretString::from(normalised.as_str())
 }
 
-/// The forms of a passphrase, as an identity of the age crate. Each form takes one derivation of the key: about a second for the usual
-/// work factor.
+/// The forms of a passphrase, as an identity of the age crate. Each form that is tried requires one key derivation, which takes about a
+/// second with the usual work factor.
 pub(crate) struct Forms<'a> {
     pub(crate) forms: Vec<SecretString>,
     /// The maximum scrypt work factor.

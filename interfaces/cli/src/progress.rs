@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, lines elsewhere if requested.
+//! Shows the progress on standard error: a bar on a terminal, or lines elsewhere if the user requests them.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use crate::options::{ProgressArgs, When};
 use crate::signals::Guard;
 use crate::{terminal, text};
 
-/// No bar is shown for work that takes less time than this.
+/// No bar and no summary are shown for work that takes less time than this.
 const MIN_DURATION: Duration = Duration::from_millis(500);
-/// Time between lines.
+/// Time between two lines of progress.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The progress of the work.
@@ -38,7 +38,8 @@ enum Kind {
 }
 
 impl Progress {
-    /// Starts to show progress over `total` bytes of input, if known, and over a number of files, if there are several.
+    /// Starts to show the progress. `total` is the number of input bytes if it is known, and `files` is the number of files if there are
+    /// several.
     pub(crate) fn start(args: &ProgressArgs, total: Option<u64>, files: Option<usize>) -> Progress {
         let always = args.progress == When::Always;
         let kind = match (args.progress, io::stderr().is_terminal()) {
@@ -50,7 +51,7 @@ impl Progress {
         Progress { kind, started: Instant::now(), total, files, files_done, bytes_done, always }
     }
 
-    /// Sets the number of input bytes processed. Called often, by several threads.
+    /// Sets the number of input bytes processed so far. Several threads call this function often.
     pub(crate) fn set(&self, done: u64) {
         let elapsed = self.started.elapsed();
         match &self.kind {
@@ -81,7 +82,7 @@ impl Progress {
         self.started.elapsed()
     }
 
-    /// True if a summary at the end is shown.
+    /// True if the command shows a summary at the end.
     pub(crate) fn shows_summary(&self) -> bool {
         let is_shown = !matches!(self.kind, Kind::Silent);
         is_shown && (self.always || self.started.elapsed() >= MIN_DURATION)
@@ -129,7 +130,7 @@ fn bar(total: Option<u64>, with_files: bool) -> ProgressBar {
     drawn(total, template)
 }
 
-/// A bar, or another line, on standard error.
+/// A progress bar, or a line of text, that is drawn on standard error.
 fn drawn(total: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());

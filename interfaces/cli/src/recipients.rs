@@ -1,4 +1,4 @@
-//! Recipients of a file: age recipients, SSH public keys, recipients of age plugins.
+//! Reads the recipients of a file: age recipients, SSH public keys, and recipients of age plugins.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::{terminal, text};
 /// KiB.
 const MAX_LEN: usize = 1 << 20;
 
-/// Recipients of the built-in types, and recipients of plugins, whose programs have not been searched for yet.
+/// Recipients of the built-in types, and recipients of plugins. The programs of the plugins have not been searched for yet.
 #[derive(Default)]
 struct Recipients {
     direct: Vec<Box<dyn Recipient>>,
@@ -26,8 +26,7 @@ struct Recipients {
 }
 
 /// Reads the recipients of the command line and of files. SSH keys of types that do not support encryption are refused on the
-/// command line, and skipped in files with a warning. The plugins of plugin recipients are found through the search path for
-/// programs, and ask questions by `answers`.
+/// command line; in files they are skipped with a warning. Plugins are searched for on PATH, and `answers` answers their questions.
 pub(crate) fn read(
     given: &[&str],
     files: &[PathBuf],
@@ -66,12 +65,12 @@ impl Recipients {
             let place = format!("{name}, line {}", number + 1);
             match self.add(line) {
                 Ok(()) => added += 1,
-                // Lists of all keys of a user, such as those of code-hosting services, contain keys of all types.
+                // A key of another type is skipped, because code-hosting services publish lists with keys of all types.
                 Err(UNSUPPORTED) => {
                     skipped += 1;
                     terminal::warn(quiet, &format!("{place}: skipped: {UNSUPPORTED}"));
                 }
-                // If an invalid line were skipped, its recipient could not open the file.
+                // An invalid line is an error: if the line were skipped, the recipient that it means could not open the file.
                 Err(reason) => return Err(failed(format!("{place}: {reason}"))),
             }
         }
@@ -82,7 +81,7 @@ impl Recipients {
         fail_if(added == 0, format_args!("{name} contains no recipients{rest}"))
     }
 
-    /// Adds a recipient. The reason of a failure does not contain the text, which may be a secret.
+    /// Adds a recipient. If that fails, the returned reason does not contain the text, which may be a secret.
     fn add(&mut self, text: &str) -> std::result::Result<(), &'static str> {
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
             self.direct.push(Box::new(recipient));
@@ -112,7 +111,7 @@ fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, &'static str> {
     let is_type = |word: &str| ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start));
     let mut words = text.split_ascii_whitespace();
     let (kind, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    // The age crate accepts one space only.
+    // The age crate accepts only a single space between the type and the key.
     format!("{kind} {key}").parse::<ssh::Recipient>().map_err(|error| match error {
         ParseRecipientKeyError::RsaModulusTooSmall => "this RSA key is shorter than 2048 bits, which is weak",
         ParseRecipientKeyError::RsaModulusTooLarge => "this RSA key is longer than 4096 bits",

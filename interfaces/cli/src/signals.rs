@@ -1,5 +1,5 @@
-//! SIGINT and other signals that end the program: temporary files are removed, and the exit code is 128 plus the number
-//! of the signal.
+//! Handles SIGINT and other signals that end the program. After a signal, temporary files are removed, and the exit code is 128 plus
+//! the number of the signal.
 //!
 //! A thread waits for signals. When a signal comes, the thread sets a flag. If there are no output files and no results
 //! to print, the thread ends the program at once. Otherwise the thread waits while the work reads the flag, stops, drops
@@ -29,15 +29,15 @@ const SAME: Duration = Duration::from_millis(500);
 /// True once a signal has come. The library reads this flag too.
 pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// The number of guards that exist, and the temporary folder that the thread removes if it ends the program.
+/// The number of guards that exist, and the temporary folder that the signal thread removes if it ends the program.
 static GUARDS: Mutex<(usize, Option<PathBuf>)> = Mutex::new((0, None));
-/// True if there are or will be results to print.
+/// True if the command has results to print, or will have them.
 static RESULTS: AtomicBool = AtomicBool::new(false);
 /// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
 
-/// Installs the signal handlers and starts the thread, which calls `at_end` before it ends the program. Called once, at the
-/// start of the program.
+/// Installs the signal handlers, and starts the signal thread, which calls `at_end` before it ends the program. Call this function
+/// once, at the start of the program.
 pub(crate) fn install(at_end: fn()) -> io::Result<()> {
     let (reader, hangs_up) = io::pipe()?;
     WAKE.get_or_init(|| reader);
@@ -59,8 +59,8 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
             let has_results = RESULTS.load(Ordering::Acquire);
             has_results || lock(&GUARDS).0 > 0 && since.elapsed() < GRACE
         };
-        // After the limit on CPU time is exceeded, SIGXCPU is sent every second, so it does not count as another
-        // signal.
+        // SIGXCPU does not count as another signal, because it is sent every second after the limit on CPU time is
+        // exceeded.
         let again = |signal| since.elapsed() > SAME && signal != SIGXCPU;
         while waits() && !signals.pending().any(again) {
             std::thread::sleep(Duration::from_millis(10));
@@ -85,7 +85,7 @@ pub(crate) fn stopped() -> bool {
 /// Waits until a descriptor is ready for reading or writing, or has failed.
 ///
 /// # Errors
-/// If a signal came first.
+/// If a signal has arrived, or arrives before the descriptor is ready.
 pub(crate) fn wait(fd: impl AsFd, ready: PollFlags) -> io::Result<()> {
     let stopped = WAKE.get().map(|wake| PollFd::new(wake, PollFlags::IN));
     let mut fds: Vec<_> = std::iter::once(PollFd::new(&fd, ready)).chain(stopped).collect();
@@ -101,8 +101,8 @@ pub(crate) fn wait(fd: impl AsFd, ready: PollFlags) -> io::Result<()> {
     }
 }
 
-/// Calls a function that reads from a descriptor or writes to it, and again after each wait, until it does not fail because the
-/// descriptor is non-blocking and not ready.
+/// Calls a function that reads from a descriptor or writes to it. If the call fails because the descriptor is non-blocking and not
+/// ready, waits until it is ready and calls the function again.
 pub(crate) fn repeat_when_ready(
     fd: impl AsFd,
     ready: PollFlags,
@@ -131,7 +131,7 @@ impl Guard {
         Guard(())
     }
 
-    /// Sets the path of a temporary folder, which exists already. It is forgotten when no guard exists any more.
+    /// Sets the path of an existing temporary folder. The path is dropped when no guard exists any more.
     pub(crate) fn set_folder(&self, path: &Path) {
         lock(&GUARDS).1 = Some(path.into());
     }
@@ -147,13 +147,13 @@ impl Drop for Guard {
     }
 }
 
-/// From now on the first signal does not end the program: the command checks [`stopped`] and prints its results. Call this before
-/// the work whose results are to be printed.
+/// After this call, the first signal does not end the program: the command checks [`stopped`] and prints its results. Call this
+/// function before the work whose results are to be printed.
 pub(crate) fn hold_for_results() {
     RESULTS.store(true, Ordering::Release);
 }
 
-/// The signals that were ignored when the program was started (by `nohup`, or in a background job), as a bit set.
+/// A bit set of the signals that the process ignored when it was started, for example by `nohup` or as a background job.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,7 +1,8 @@
-//! Standard streams that were closed when the program started (`<&-`, `>&-`).
+//! Detects standard streams that were closed when the program started (`<&-`, `>&-`).
 //!
-//! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets its number; in
-//! `python -m lockstep`, `__main__.py` opens it. Without a check the command would encrypt no data, or lose its output, and succeed.
+//! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets the number of the stream.
+//! In `python -m lockstep`, `__main__.py` does the same. Without a check, the command would therefore read no data or lose its output,
+//! and still report success.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,15 +11,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::error::{Result, fail_if};
 
-/// Bit 0 is set if standard input was closed, bit 1 for standard output, bit 2 for standard error.
+/// The standard streams that were closed: bit 0 is for standard input, bit 1 for standard output, bit 2 for standard error.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Records that a standard stream was closed when the program started: 0 for the input, 1 for the output, 2 for errors.
+/// Records that a standard stream was closed when the program started. `number` is 0 for standard input, 1 for standard output, and 2
+/// for standard error.
 pub fn set_closed(number: u8) {
     CLOSED.fetch_or(1_u8.checked_shl(number.into()).unwrap_or(0), Ordering::Relaxed);
 }
 
-/// The metadata of the file that is standard output. Its path, `/dev/stdout`, is missing in some containers.
+/// The metadata of standard output. They are read from the descriptor, because the path `/dev/stdout` is missing in some containers.
 pub(crate) fn output_metadata() -> io::Result<Metadata> {
     File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
 }

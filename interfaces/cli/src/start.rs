@@ -1,7 +1,7 @@
-//! Preparations of the programs `lockstep` and `lockstep-lab` before they run a command. They are not in the library, which has no
-//! unsafe code.
+//! Prepares the programs `lockstep` and `lockstep-lab` before they run a command. This code is not in the library `lockstep_cli`,
+//! because that library has no unsafe code.
 
-/// Runs before the Rust runtime, which opens `/dev/null` in place of closed standard streams.
+/// Makes the C library run `record_closed_streams` before the Rust runtime starts, which opens `/dev/null` in place of closed streams.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
@@ -19,7 +19,7 @@ extern "C" fn record_closed_streams() {
     }
     const F_GETFD: c_int = 1;
     for number in 0..3_u8 {
-        // SAFETY: this command only reads the flags of a descriptor. It fails if there is no such descriptor.
+        // SAFETY: F_GETFD only reads the flags of a descriptor. The call fails if there is no such descriptor.
         if unsafe { fcntl(number.into(), F_GETFD) } < 0 {
             lockstep_cli::standard::set_closed(number);
         }

@@ -1,4 +1,4 @@
-//! Messages and questions on the terminal.
+//! Prints messages, and asks questions on the terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 use crate::error::{Result, failed};
 use crate::{invocation, json, text};
 
-/// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.
+/// Maximum length of a line that is read from a terminal. No longer line fits into the line buffer of a terminal.
 const MAX_LEN: usize = 4096;
 
-/// The terminal whose echo is off, and its previous mode.
+/// The terminal whose echo is off, and the mode to which it must be set back.
 static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// The number of characters in a line of a report: the width of the terminal or, without a terminal, the value of the variable
-/// `COLUMNS`; at most 80. The help, which clap prints, has the same width.
+/// The maximum number of characters in a line of a report. This is the width of the terminal or, without a terminal, the value of the
+/// environment variable `COLUMNS`, but at most 80. The help, which clap prints, has the same width.
 pub(crate) fn width() -> usize {
     let of_terminal = || tcgetwinsize(io::stdout()).or_else(|_| tcgetwinsize(io::stderr())).ok();
     let columns = of_terminal().map(|size| size.ws_col.into()).filter(|columns| *columns > 0);
@@ -32,7 +32,7 @@ pub(crate) fn hang(label: &str, indent: usize, text: &str) -> String {
     lockstep_report::hang(width(), label, indent, text)
 }
 
-/// Prints a message to standard error. Failures are ignored: there is no other place to report them.
+/// Prints a message to standard error. A failure is ignored, because there is no other place to report it.
 pub(crate) fn print_message(message: &str) {
     // Names of files may contain any characters, including control sequences for the terminal.
     let message = invocation::without_keys(message);
@@ -49,7 +49,7 @@ pub(crate) fn warn(quiet: bool, message: &str) {
 
 /// Asks for a secret on the terminal, with echo off.
 ///
-/// Do not call this while there is a temporary file: a signal could not end the wait at once.
+/// Do not call this function while a temporary file exists: a signal would then not end the program at once.
 pub(crate) fn ask_secret(question: &str) -> Result<Zeroizing<String>> {
     let tty = open_tty()?;
     let before = tcgetattr(&tty).map_err(|error| cannot_ask(error.into()))?;
@@ -69,7 +69,7 @@ pub(crate) fn ask(question: &str) -> Result<String> {
     ask_on(&open_tty()?, question).map(|line| line.to_string())
 }
 
-/// Switches the echo on again.
+/// Switches the echo of the terminal on again, if [`ask_secret`] has switched it off.
 pub(crate) fn restore() {
     if let Some((tty, before)) = lock(&SILENCED).take() {
         // An error is ignored, since the terminal may be closed.

@@ -23,7 +23,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.trim_end_matches(|c: char| !c.is_ascii_digit()).len());
     let powers = ["", "K", "M", "G", "T"];
     let power = powers.iter().position(|power| unit.eq_ignore_ascii_case(power));
-    // `parse` would accept a sign.
+    // A plus sign is refused here, because `parse` would accept it.
     let number: Option<u64> = digits.parse().ok().filter(|_| !digits.starts_with('+'));
     let size = number.zip(power).and_then(|(number, power)| number.checked_mul(1 << (10 * power)));
     size.ok_or_else(|| format!("`{text}` is not a size: give a number of bytes, or one with K, M, G or T"))
@@ -47,17 +47,17 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     }
 }
 
-/// A number of bytes, the time of their processing, and the rate.
+/// A text with a number of bytes, the time in which they were processed, and the rate.
 pub(crate) fn amount(of: u64, time: Duration) -> String {
     format!("{} in {:.2} s, {}", bytes(of), time.as_secs_f64(), rate(of, time))
 }
 
-/// The date in UTC, as 2026-01-31.
+/// The current date in UTC, in the form 2026-01-31.
 pub fn today() -> String {
     now()[..10].to_owned()
 }
 
-/// Date and time, as 2026-01-31 12:30 UTC.
+/// The current date and time, in the form 2026-01-31 12:30 UTC.
 pub(crate) fn now() -> String {
     date_and_time(SystemTime::now())
 }

@@ -1,4 +1,4 @@
-//! Wrapping and unwrapping the keys of files with age.
+//! Wraps the keys of files in envelopes with age, and unwraps them.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, Write};
@@ -47,7 +47,7 @@ pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<E
     Ok(Envelope::new(&payload)?)
 }
 
-/// The recipient that stands for a passphrase.
+/// The recipient for a passphrase.
 pub(crate) fn by_passphrase(passphrase: &Passphrase) -> Result<Box<dyn Recipient>> {
     age_file::check_memory(WORK)?;
     let mut recipient = scrypt::Recipient::new(passphrase.without_mark());
@@ -63,7 +63,7 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
     })
 }
 
-/// The context of a message: its envelope or, without one, the context that was given.
+/// The context of a message. This is the envelope if there is one, otherwise the context that the user gave.
 pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a OsStr>) -> &'a [u8] {
     envelope.map_or(given.unwrap_or_default().as_bytes(), Envelope::as_bytes)
 }
@@ -73,7 +73,7 @@ pub(crate) fn envelope_len(envelope: Option<&Envelope>) -> u64 {
     envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64)
 }
 
-/// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
+/// Returns the key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<FileKey> {
     let header = header(envelope)?;
     let mut reader = unlock.open(&header, &envelope.payload()[header.bytes.len()..], stop)?;
@@ -130,15 +130,16 @@ impl Unlock {
             true => Err(Error::Stopped),
             false => opened.map_err(|error| explain(error, header.is_passphrase())),
         };
-        // The reason why a passphrase could not be asked for is more helpful than "no identity opens this file".
+        // If a question could not be asked, the error of the question is returned: it is more helpful than "no identity opens
+        // this file".
         answers.and_then(Answers::problem).map_or(opened, Err)
     }
 }
 
-/// The error for a passphrase if the file is encrypted to recipients.
+/// The error if the user gives a passphrase for a file that is encrypted to recipients.
 pub(crate) fn no_passphrase(header: &Header) -> Error {
     let recipients_text = header.recipients_text();
-    // A damaged header can be the cause too, so this is not a usage error.
+    // The cause can also be a damaged header, so the error is not a usage error.
     not_authentic(format!(
         "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
     ))

@@ -13,7 +13,8 @@ use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
 use lockstep::{Engine, Error, Result};
 
-/// The names in the configuration file. In the environment they are in upper case, with the prefix `LOCKSTEP_`.
+/// The names of the settings in the configuration file. The names of the environment variables are in upper case and have the prefix
+/// `LOCKSTEP_`.
 pub const NAMES: [&str; 9] =
     ["device", "kernel", "launch", "threads", "threshold", "verify", "calibrate", "ahead", "trace"];
 
@@ -27,29 +28,29 @@ pub enum TraceTo {
     Stderr,
     /// Standard output.
     Stdout,
-    /// A file with this absolute path, to which the trace is appended.
+    /// The file with this absolute path. The trace is appended to the file.
     File(PathBuf),
 }
 
 /// The values of all settings. A setting that is not set has its default.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// A device by name, or `auto` for the planner's choice; `None` means the CPU.
+    /// The name of a device, or `auto` for the planner's choice. `None` means the CPU, or the planner's choice if `kernel` is set.
     pub device: Option<String>,
-    /// A kernel by name; `None` for the planner's choice.
+    /// The name of a kernel; `None` for the planner's choice.
     pub kernel: Option<String>,
     /// Launch options of the device, such as `threads=256`; `None` for the defaults of the device.
     pub launch: Option<String>,
-    /// Number of CPU threads for large calls; `None` for the number that the processor runs at once.
+    /// Number of CPU threads for large calls. `None` means the number of threads that this process can run at the same time.
     pub threads: Option<usize>,
-    /// Minimum number of bytes of a call that the planner gets; `None` for a default that depends on the device.
+    /// The planner gets only calls with at least this number of bytes. `None` means a default that depends on the device.
     pub threshold: Option<usize>,
-    /// The verification of the results of devices other than the CPU.
+    /// How the results of devices other than the CPU are verified.
     pub verify: Verify,
-    /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory.
+    /// True if the planner may measure operations by itself and store the measurements in the user's cache directory.
     pub calibrate: bool,
-    /// Whether keystream is computed ahead for consecutive small updates. `None`: it is computed ahead if the processor has no AES
-    /// instructions, or if a device is chosen by name.
+    /// True if keystream is computed ahead for consecutive small updates. `None` means that it is computed ahead if the processor has no
+    /// AES instructions, or if a device is chosen by name.
     pub ahead: Option<bool>,
     /// The destination of the trace.
     pub trace: Option<TraceTo>,
@@ -95,16 +96,17 @@ impl Settings {
         Ok(())
     }
 
-    /// Opens the devices that these settings choose, among those of the given backends. The environment is not used.
+    /// Opens the devices that these settings choose. Only devices of the given backends can be chosen, and environment variables have
+    /// no effect.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
+    /// [`Error::Setting`] for a device or a kernel of another backend. In this case no device has been opened. [`Error::Core`] for
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
         self.builder(backends)?.build()
     }
 
-    /// Does the same as [`Settings::engine`], but returns `None` if this would start a driver
+    /// Does the same as [`Settings::engine`], but returns `None` if opening the devices would start a driver
     /// ([`EngineBuilder::build_without_driver`]).
     ///
     /// # Errors
@@ -131,7 +133,7 @@ impl Settings {
             );
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-        // If only a kernel is set, its name selects the backend.
+        // If only a kernel is set, the device is `auto`, and the name of the kernel selects the backend.
         let device = self.device.as_deref().unwrap_or(if self.kernel.is_some() { "auto" } else { "cpu" });
         let builder = self.launch.iter().fold(Engine::builder(), EngineBuilder::launch);
         Ok(builder

@@ -109,8 +109,8 @@ const KEY: [u8; 64] = {
 const IV: [u8; 16] = [0x24; 16];
 const AAD: [u8; 13] = [0x11; 13];
 
-/// The data begin 16 bytes into a page, where malloc puts the large buffer of `openssl speed`: vectors of 64 bytes then
-/// cross cache lines.
+/// The size of a page in bytes. The data begin 16 bytes after the start of a page, because malloc places the large buffer of
+/// `openssl speed` there. Vectors of 64 bytes therefore cross cache lines, as they do in `openssl speed`.
 const PAGE: usize = 4096;
 
 /// What is measured: the calls on one message, with a context that has a key.

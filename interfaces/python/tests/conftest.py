@@ -13,12 +13,12 @@ import pytest
 import lockstep
 from lockstep import tensor
 
-# The generator has a fixed seed, so each run has the same data. These data are not secret.
+# The generator has a fixed seed, so that each run of the tests has the same data. No secret depends on these data.
 RANDOM = random.Random(0x10C57E9)
 
 
 def data(size):
-    """Data of a size in bytes."""
+    """Returns `size` pseudorandom bytes."""
     return RANDOM.randbytes(size)
 
 
@@ -32,8 +32,8 @@ def run_python(code, *arguments, timeout=60, environment=None):
 
 @contextlib.contextmanager
 def started(command, **options):
-    """Starts a program that runs during the `with` block. If the block fails, the program is killed: `Popen` alone would wait
-    for the end of the program, which may never come."""
+    """Starts a program that runs during the `with` block. If the block fails, the program is killed. `Popen` alone would wait
+    for the program, which may never end."""
     with subprocess.Popen(command, **options) as process:
         try:
             yield process
@@ -43,7 +43,8 @@ def started(command, **options):
 
 
 def torch_module(name="torch"):
-    """A module of PyTorch or JAX. Without it the tests of a file are skipped, or fail if LOCKSTEP_TEST_TORCH is set."""
+    """Returns a module of PyTorch or JAX. If it is missing, the tests of the calling file are skipped, or fail if LOCKSTEP_TEST_TORCH
+    is set."""
     if os.environ.get("LOCKSTEP_TEST_TORCH"):
         return importlib.import_module(name)
     return pytest.importorskip(name, reason=f"NOT TESTED: {name} is not installed")

@@ -1,4 +1,4 @@
-//! The extension is built beside the test programs. The tests of its behaviour are in Python.
+//! Tests that the extension module was built, in the same folder as the test programs. The tests of its behaviour are in Python.
 
 #[test]
 fn the_extension_has_its_initialisation_function() {

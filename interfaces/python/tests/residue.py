@@ -1,10 +1,10 @@
-"""A program that uses keys and drops them, for test_residue.py, which searches its memory.
+"""A program that uses keys and drops them. test_residue.py runs it and searches its memory for the keys.
 
-    residue.py FOLDER
+residue.py FOLDER
 
-Reads a line from standard input before each step, and then does the step: it makes a key, uses it by one function or class, drops all
-objects and zeroes the key. Prints the name of the step and the length of the key. Keys are in bytearrays, because Python does not wipe
-bytes. A key is never text or bytes here: its bytes are computed one by one.
+Before each step, the program reads a byte from standard input. In a step it makes a key, uses the key with one function or class, drops
+all objects and zeroes the key. Then it prints the name of the step and the length of the key. Keys are in bytearrays, because Python does
+not wipe objects of the type bytes. For the same reason the program computes a key byte by byte and never stores it as text or bytes.
 """
 
 import gc
@@ -21,14 +21,14 @@ import lockstep.tensor
 from lockstep import aead, hazmat
 
 FOLDER = sys.argv[1] if __name__ == "__main__" else ""
-# The data are not zeros, because the ECB encryption of a block of zeros is H of GCM, which is one of the
-# secrets.
+# The data are not zeros. The ECB encryption of a block of zeros is the hash key H of GCM, which is one of the secrets that no output
+# may contain.
 SMALL, LARGE = bytearray(b"\x05" * 40), bytearray(b"\x05" * 300_000)
 NONCE = b"n" * 12
 
 
 def byte(step, index):
-    """A byte of the key of a step, as in test_residue.py."""
+    """Returns a byte of the key of a step. test_residue.py computes the same keys."""
     value = (step + 1) * 0x9E3779B1 + (index + 1) * 0x85EBCA6B & 0xFFFFFFFF
     for _ in range(3):
         value = (value ^ value >> 15) * 0x2C1B3C6D & 0xFFFFFFFF
@@ -103,7 +103,7 @@ def key_file(key):
 
 
 def generator(key):
-    # The position is 1, because block 0 of the keystream is H of GCM, which is one of the secrets.
+    # The position is 1, because block 0 of the keystream is the hash key H of GCM, which is one of the secrets.
     made = lockstep.random.Generator(key, 1)
     made.bytes(48)
     made.bytes(8 << 20)
@@ -184,7 +184,7 @@ def main():
         os.read(0, 1)
         run(number, size, use)
         os.write(1, f"{size} {name}\n".encode())
-    # The control: the key of this cipher is still in use, so the search must find it.
+    # This proves that the search works: the key of this cipher is still in use, so the search must find it.
     os.read(0, 1)
     key = bytearray(32)
     for index in range(32):

@@ -1,4 +1,4 @@
-"""The classes of `lockstep.aead` against those of pyca cryptography."""
+"""Compares the classes of `lockstep.aead` with those of pyca cryptography."""
 
 import inspect
 
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import aead as pyca
 import lockstep
 from lockstep import aead
 
-# For each mode: the lengths of keys, and the lengths of nonces, in bytes.
+# The lengths of keys and the lengths of nonces that are tested for each mode, in bytes.
 MODES = {
     "AESGCM": ((16, 24, 32), (8, 12, 13, 16, 128)),
     "AESGCMSIV": ((16, 32), (12,)),
@@ -19,13 +19,13 @@ MODES = {
     "AESCCM": ((16, 24, 32), (7, 11, 13)),
     "AESSIV": ((32, 48, 64), (None,)),
 }
-# Sizes in bytes: around blocks, around the widths of kernels, around the size from which the interpreter lock
-# is released, and long enough to be divided among threads.
+# Sizes in bytes. Some are close to the size of a block, to the width of a kernel, or to the size from which the interpreter lock is
+# released. The last ones are so large that the work is divided among threads.
 SIZES = [0, 1, 15, 16, 17, 255, 1024, (16 << 10) - 3, (16 << 10) + 1, 100_003, (3 << 20) + 7]
 
 
 def arguments(nonce, message, aad):
-    """The arguments of a call: SIV has no nonce, and a list of associated data."""
+    """The arguments of a call. SIV gets no nonce, and gets its associated data as a list."""
     return (message, aad) if nonce is None else (data(nonce), message, aad)
 
 
@@ -46,7 +46,7 @@ def test_pyca_computes_the_same(name):
                     assert encrypted == theirs.encrypt(*call), (size, nonce, aad)
                     header = call[:-2]
                     assert ours.decrypt(*header, encrypted, aad) == call[-2]
-                    # One bit is wrong in the first or the last byte.
+                    # One bit of the first or of the last byte is changed.
                     for at in (0, -1):
                         wrong = bytearray(encrypted)
                         wrong[at] ^= 1
@@ -96,7 +96,7 @@ def test_into_a_buffer(name):
         back = numpy.zeros(size, dtype=numpy.uint8)
         assert cipher.decrypt_into(*call[:-2], output, aad, back) == size
         assert back.tobytes() == call[-2]
-        # The plaintext and the ciphertext are in the same part of the memory.
+        # The plaintext and the ciphertext are at the same addresses, so each call works in place.
         start = 16 if name == "AESSIV" else 0
         memory = memoryview(bytearray(size + 16))
         body = memory[start : start + size]
@@ -105,7 +105,7 @@ def test_into_a_buffer(name):
         assert memory == expected
         cipher.decrypt_into(*call[:-2], memory, aad, body)
         assert body == call[-2]
-        # If the tag is wrong, the output buffer is zeroed and not filled with plaintext.
+        # If the tag is wrong, the output buffer contains zeros and no plaintext.
         output[start + size - 1 if size else -1] ^= 1
         for buffer in (bytearray(b"x" * size), memoryview(output)[start : start + size]):
             with pytest.raises(lockstep.InvalidTag):
@@ -225,8 +225,8 @@ def test_bad_lengths_of_ccm_tags():
         return {length: outcome(lambda length=length: kind(bytes(16), length), ()) for length in lengths}
 
     assert all_of(aead.AESCCM) == all_of(pyca.AESCCM)
-    # A nonce of 13 bytes allows at most 65535 bytes of data. pyca raises InternalError for longer data, so it
-    # is not compared.
+    # A nonce of 13 bytes allows at most 65535 bytes of data. The behaviour for longer data is not compared with pyca's, which raises
+    # InternalError.
     with pytest.raises(ValueError):
         aead.AESCCM(bytes(16)).encrypt(bytes(13), bytes(65536), None)
     with pytest.raises(lockstep.InvalidTag):

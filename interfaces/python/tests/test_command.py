@@ -1,4 +1,4 @@
-"""`python -m lockstep` is the command."""
+"""Tests that `python -m lockstep` behaves like the command `lockstep`."""
 
 import json
 import signal
@@ -42,15 +42,16 @@ def test_help_version_and_mistakes():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command(tmp_path, number):
-    """The exit code is that of the command, and no file remains. So the command's handler runs, not Python's."""
+    """The exit code is that of the command, and no file remains. This shows that the command's signal handler runs, and not Python's."""
     key, file = tmp_path / "key", tmp_path / "file"
     assert run("keygen", "-o", key).returncode == 0
     command = [sys.executable, "-m", "lockstep", "encrypt", "-k", str(key), "-o", str(file)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # A shell that starts tests in the background ignores SIGINT for them. The command would inherit this, so the default action is
-    # set.
+    # If a shell starts the tests in the background, they ignore SIGINT, and the command would ignore it too. The default action is
+    # therefore set for the command.
     with started(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **pipes) as process:
-        # A pipe holds fewer bytes than this. When `write` returns, the command is reading, so it has installed its signal handlers.
+        # These bytes do not fit into the pipe. When `write` returns, the command has therefore begun to read, and has installed its
+        # signal handlers before that.
         process.stdin.write(bytes(1 << 20))
         process.stdin.flush()
         process.send_signal(number)

@@ -1,4 +1,4 @@
-"""The documentation in the package: examples of docstrings run, and tools that read annotations work."""
+"""Tests of the documentation in the package: the examples in docstrings run, and tools that read annotations work."""
 
 import ast
 import doctest
@@ -18,7 +18,7 @@ from lockstep import aead, hazmat, tensor
 STUB = pathlib.Path(lockstep.__file__).with_name("_native.pyi")
 # These modules need PyTorch or Ray, which are not installed for these tests.
 OTHER_PACKAGES = ("lockstep.ray", "lockstep.torch", "lockstep._checkpoint", "lockstep.safetensors.torch")
-# `__main__` ends the process; `_lab` adds simulated devices.
+# Two modules are left out: the import of `__main__` ends the process, and `_lab` adds simulated devices.
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(lockstep.__path__, "lockstep.", onerror=lambda name: None)
@@ -27,8 +27,8 @@ MODULES = [
 
 
 def stub_docstrings():
-    """The names and docstrings of the public parts of the stub. The members of `_Aead` are the members of its subclasses."""
-    # These functions are written in Python, and call native functions of the same names: see below.
+    """The names and docstrings of the public parts of the stub. `_Aead` is included, because its subclasses inherit its members."""
+    # These functions are written in Python and call native functions of the same names. They are tested below.
     in_python = {"encrypt_file", "decrypt_file", "devices", "selftest"}
     public = {*lockstep.__all__, *aead.__all__, *hazmat.__all__, *tensor.__all__, "_Aead"} - in_python
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
@@ -39,8 +39,8 @@ def stub_docstrings():
         seen = set()
         for member in node.body if isinstance(node, ast.ClassDef) else ():
             name = getattr(member, "name", "_")
-            # The docstring of a class describes its attributes. The first of several overloads has the
-            # docstring of the method.
+            # Properties are skipped, because the docstring of the class describes them. Of several overloads, only the first is
+            # used, which has the docstring of the method.
             if not name.startswith("_") and name not in seen and not is_property(member):
                 seen.add(name)
                 yield f"{node.name}.{name}", ast.get_docstring(member)
@@ -82,15 +82,14 @@ def test_the_stub_has_docstrings():
     ],
 )
 def test_examples_of_modules(name, expected, tmp_path, monkeypatch):
-    """The expected members of a module have examples, which run. No other member has an example."""
+    """The members of a module that must have an example have one, and it runs. No other member has an example."""
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     members = [one for one in vars(module).values() if getattr(one, "__module__", None) in (name, "lockstep") and one.__doc__]
     with_examples = {one.__name__ for one in members if ">>>" in one.__doc__}
     assert with_examples == expected
     for one in members:
-        # Examples use the name `lockstep` only. The example of the file system also uses the names of its
-        # module.
+        # The examples may use only the name `lockstep`. The example of the file system may also use the names of its module.
         names = {"lockstep": lockstep} | (vars(module) if name == "lockstep.fsspec" else {})
         test = doctest.DocTestParser().get_doctest(one.__doc__, dict(names), one.__name__, None, 0)
         assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0

@@ -1,4 +1,4 @@
-"""Encrypted files: `lockstep.open`, `encrypt_file`, `decrypt_file`, fsspec."""
+"""Tests of encrypted files: `lockstep.open`, `encrypt_file`, `decrypt_file`, and the file system for fsspec."""
 
 import gc
 import io
@@ -95,7 +95,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     path.write_bytes(message[:-1])
     with pytest.raises(lockstep.InvalidTag):
         lockstep.open(path, key=key)
-    # Only the chunk with byte 20000 is changed.
+    # One byte is changed, in the chunk that contains byte 20000 of the plaintext.
     changed = bytearray(message)
     changed[20_000 + 56 + 16] ^= 1
     path.write_bytes(changed)
@@ -123,7 +123,7 @@ def test_nothing_remains_of_a_file_that_is_not_complete(tmp_path, key):
     file.discard()
     file.discard()
     assert list(tmp_path.iterdir()) == []
-    # An existing file remains until the new one is complete.
+    # An existing file stays unchanged until the file that replaces it is complete.
     path.write_bytes(b"before")
     with pytest.raises(FileExistsError):
         lockstep.open(path, "xb", key=key)
@@ -159,7 +159,7 @@ class Unusable(io.BytesIO):
 
 
 class Short(io.BytesIO):
-    """A file object that reads and writes less than it is asked to."""
+    """A file object that reads and writes fewer bytes than requested."""
 
     def write(self, piece):
         return super().write(piece[:5000])
@@ -312,8 +312,8 @@ def test_a_closed_reader_has_closed_its_file(tmp_path, key):
 
 
 def test_a_refused_file_causes_no_other_error(tmp_path):
-    """In development mode, and in every mode since 3.13, Python reports exceptions that `close` raises during garbage
-    collection."""
+    """If a file is refused, `close` of the unfinished object must not raise an exception. Python reports exceptions that `close`
+    raises during garbage collection, before version 3.13 only in development mode."""
     done = run_python(
         """
         import sys, lockstep

@@ -1,4 +1,4 @@
-"""Forks while other threads work: no lock of the parent stops the child. Every child ends by itself, or the test fails after a time."""
+"""Tests of forks while other threads work. No lock of the parent may stop the child: each test fails if a child does not end in time."""
 
 import pytest
 from conftest import run_python
@@ -15,7 +15,7 @@ SETUP = """
         for index in range(count):
             child = os.fork()
             if child == 0:
-                # SIGALRM ends a child that waits for a lock for ever, and the exit status shows this.
+                # If a child waits for a lock for ever, SIGALRM ends the child, and its exit status shows the signal.
                 signal.alarm(20)
                 try:
                     in_child(index)
@@ -43,8 +43,7 @@ SETUP = """
 """
 
 CASES = {
-    # The state that a fork could copy in the middle of a call: the generator's lock and position, and numpy's
-    # lock.
+    # A fork could copy this state in the middle of a call: the lock and the position of the generator, and the lock of numpy.
     "generators": """
         generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
         by_numpy = numpy.random.Generator(bits)
@@ -69,7 +68,7 @@ CASES = {
         ]
         during(works, 8, in_child)
     """,
-    # Keys that were made before the fork, the engine of the process, and ciphers that the child makes itself.
+    # The child uses keys that were made before the fork, the engine of the process, and ciphers that the child itself makes.
     "ciphers": """
         ciphers = [kind(KEY) for kind in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESCCM, aead.XAES256GCM, aead.AESSIV)]
 
@@ -144,7 +143,7 @@ CASES = {
         ]
         during(works, 6, in_child)
     """,
-    # The thread that forks holds the lock, and the child releases it.
+    # The forking thread holds the lock during the fork, and then releases it in the child too.
     "a lock of the forking thread": """
         generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
         for source, lock in ((generator, generator._lock), (bits, bits.lock)):

@@ -1,4 +1,4 @@
-"""The file system `lockstep`: what fsspec specifies beyond its published tests (test_fsspec_suite.py)."""
+"""Tests properties of the file system `lockstep` that the published tests of fsspec do not test (for these see test_fsspec_suite.py)."""
 
 import gc
 import gzip
@@ -19,7 +19,7 @@ PLAIN = data(100_000)
 
 @pytest.fixture(params=["memory", "file"])
 def files(request, tmp_path):
-    """A file system with paths below a folder."""
+    """A file system whose paths are relative to a folder."""
     other = fsspec.filesystem(request.param)
     root = str(tmp_path / "root")
     other.makedirs(root)
@@ -83,7 +83,7 @@ def test_removal_and_sizes(files):
     assert files.find("") == [] and not files.exists("d")
     with pytest.raises(FileNotFoundError):
         files.rm("d")
-    # `du` counts a plain file by its size on the underlying file system.
+    # For a plain file, `du` counts the size on the underlying file system.
     files.fs.pipe_file(files._target("plain"), b"12345")
     assert files.info("plain")["size"] is None and files.du("") == 5
 
@@ -108,7 +108,7 @@ def test_transactions(files):
         files.open("unfinished", "wb").write(b"x")
         raise ZeroDivisionError
     assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz", "text"]
-    # After a transaction, written files appear immediately again.
+    # After the end of the transaction, a file appears again as soon as it is written.
     files.pipe_file("other", b"other")
     assert files.exists("other")
 
@@ -185,7 +185,7 @@ def test_compression(files, compression):
 
 @pytest.fixture(params=["memory://{}", "file://{}"])
 def url(request, tmp_path):
-    """A folder of a chained URL, with two files in it."""
+    """The chained URL of a folder that contains two files."""
     url = "lockstep::" + request.param.format(tmp_path / "root")
     with fsspec.open_files([f"{url}/a.csv", f"{url}/b.csv"], "wb", lockstep={"key": KEY}) as opened:
         for index, file in enumerate(opened):
@@ -204,7 +204,7 @@ def test_patterns_in_urls(url, tmp_path):
     files, folder = fsspec.url_to_fs(url, **options)
     assert folder == str(tmp_path / "root")
     assert [path.removeprefix(folder + "/") for path in files.find(folder)] == ["a.csv", "b.csv", "new-0.csv", "new-1.csv"]
-    # A path before `::` is a path below the folder that follows `::`.
+    # The path before `::` is relative to the folder after `::`.
     files, path = fsspec.url_to_fs(url.replace("lockstep::", "lockstep://a.csv::"), **options)
     assert path == "a.csv" and files.cat_file(path) == b"0" and files.find("") == ["a.csv", "b.csv", "new-0.csv", "new-1.csv"]
     # The root may be a single file, whose path is empty.

@@ -1,4 +1,5 @@
-"""`lockstep::` in libraries that open files by fsspec: pandas, pyarrow's datasets, zarr. Also the examples of docs/python.md."""
+"""Tests URLs with `lockstep::` in libraries that open files through fsspec: pandas, pyarrow's datasets, zarr and dask. Also runs the
+examples of docs/python.md."""
 
 import pathlib
 import re
@@ -28,7 +29,7 @@ def root(request, tmp_path):
 
 
 def plaintext(path, key):
-    """The plaintext of a file, by another implementation."""
+    """The plaintext of a file, decrypted by another implementation."""
     decryptor = cobblestone.Cobblestone256Decryptor(key, b"")
     with fsspec.open(path, "rb") as file:
         return decryptor.update(file.read()) + decryptor.finalize()
@@ -126,7 +127,7 @@ def test_dask(root, key, table):
     parts.to_csv(f"lockstep::{root}/part-*.csv", index=False, storage_options=options)
     files, folder = fsspec.url_to_fs(f"lockstep::{root}", **options)
     assert [path.removeprefix(folder) for path in files.find(folder)] == [f"/part-{index}.csv" for index in range(3)]
-    # dask reads the file in several blocks, each of which begins at the start of a line.
+    # dask reads each file in blocks of about 50,000 bytes, and moves the start of each block to the start of a line.
     read = dataframe.read_csv(f"lockstep::{root}/part-*.csv", storage_options=options, blocksize=50_000)
     assert read.npartitions > 6
     pandas.testing.assert_frame_equal(read.compute().reset_index(drop=True).astype(table.dtypes), table)
@@ -136,7 +137,7 @@ def test_dask(root, key, table):
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
-    """Runs the examples that need neither a GPU, nor PyTorch, nor keys of other people. A file system in memory replaces S3."""
+    """Runs the examples that need no GPU, no PyTorch and no keys of other people. A file system in memory replaces S3."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     blocks = [block for block in blocks if "torch" not in block and "like=tensor" not in block]

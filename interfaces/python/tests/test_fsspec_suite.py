@@ -1,4 +1,5 @@
-"""The tests that fsspec publishes for file systems, with paths of the other file system: see also suites/test_fsspec_below.py."""
+"""Runs the tests that fsspec publishes for file systems, with paths of the underlying file system. suites/test_fsspec_below.py runs them
+with paths that are relative to a folder."""
 
 import fsspec
 import pytest
@@ -10,7 +11,7 @@ KEY = bytes(range(32))
 
 
 class Full(abstract.AbstractFixtures):
-    """Paths of the other file system."""
+    """Sets up a file system that has the paths of the underlying file system."""
 
     @pytest.fixture
     def fs(self, tmp_path):

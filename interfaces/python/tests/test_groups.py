@@ -1,4 +1,5 @@
-"""The parts of lockstep.ray that need no cluster: plans, groups of files and manifests. The command is the other implementation."""
+"""Tests of the parts of lockstep.ray that need no cluster: plans, groups of files and manifests. The results are compared with those of
+the command."""
 
 import os
 import pathlib
@@ -14,7 +15,7 @@ from lockstep._native import NativeGroups, NativePlan
 
 
 def files_below(folder):
-    """The content of a folder: paths and bytes."""
+    """The paths and the contents of the files in a folder."""
     found = pathlib.Path(folder).rglob("*")
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.is_file()}
 
@@ -57,7 +58,8 @@ def tree(tmp_path):
     (folder / os.fsdecode(b"\xff\xfe")).write_bytes(b"name")
     (folder / "a" / "one").chmod(0o640)
     (folder / "link").symlink_to(folder / "zero")
-    # An output counts as up to date only if it is newer than the last change of its input.
+    # The pause makes the outputs newer than their inputs. An output counts as up to date only if it is newer than the last change of
+    # its input.
     time.sleep(0.02)
     return folder
 
@@ -119,7 +121,7 @@ def test_outputs_that_exist(tree, tmp_path, key):
     results = process(True, [tree], out, key, existing="resume")[1]
     assert states(results) == ["failed"] + ["up to date"] * 5
     assert states(process(True, [tree], out, key, existing="replace")[1]) == ["written"] * 6
-    # A change of the content is detected even if it keeps the length and the modification time.
+    # A change of the content is detected even if the length and the modification time stay the same.
     before = (tree / "a/one").stat()
     time.sleep(0.02)
     (tree / "a/one").write_bytes(b"3")
@@ -190,10 +192,10 @@ def test_failures_concern_single_files(tree, tmp_path, key):
     assert all(error and key.hex() not in error for state, _, _, _, error in results if state != "written")
     assert not (back / "out/photos/zero").exists()
     assert not [path for path in back.rglob("*") if path.is_file() and path.name.startswith(".")]
-    # A wrong key and a wrong context are refused.
+    # All files fail with a wrong key, and with a wrong context.
     for wrong in [dict(key=data(32), context=b"c"), dict(key=key, context=b"d")]:
         assert states(process(False, [out], tmp_path / "none", **wrong)[1]) == ["not authentic"] * 6
-    # Two encrypted files are exchanged. Without the expected commitments, this is not detected.
+    # Two encrypted files are exchanged. The exchange is detected only if the expected commitments are given.
     a, b = out / "photos/a/one.enc", out / "photos/x.enc.enc"
     one, other = a.read_bytes(), b.read_bytes()
     a.write_bytes(other)
@@ -208,7 +210,7 @@ def test_files_that_cannot_be_read_or_written(tree, tmp_path, key):
     plan = NativePlan(True, [str(tree)], str(out), "refuse", False)
     plan.create_folders()
     groups = NativeGroups(True, key, b"", str(out), False, False)
-    # The files change after the plan was made.
+    # The plan has been made. Now the files change.
     (tree / "zero").unlink()
     (tree / "a/one").unlink()
     (tree / "a/one").symlink_to("/etc/passwd")
@@ -224,7 +226,7 @@ def test_files_that_cannot_be_read_or_written(tree, tmp_path, key):
 
 
 def test_abandoned_temporary_files_are_removed(tree, tmp_path, key):
-    """A process that was killed leaves its temporary file, which is removed. The files of running processes are kept."""
+    """The temporary file of a process that was killed is removed. The temporary files of running processes are kept."""
     code = """
         import os, signal, sys, lockstep
         file = lockstep.open(sys.argv[1], "wb", key=bytes(range(32)))
@@ -302,7 +304,7 @@ def test_a_manifest_continues_after_a_killed_program(tmp_path):
         _manifest.Journal(path, "encrypt", True)
     journal.add(entries(4)[3:])
     journal.finish(str(tmp_path), {f"f{i}" for i in range(4)})
-    # The last line was cut off.
+    # The last line of the manifest was cut off, so its file is missing.
     assert list(_manifest.read(path)) == ["f0", "f1", "f3"]
 
 

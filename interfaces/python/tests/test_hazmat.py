@@ -1,4 +1,4 @@
-"""`lockstep.hazmat` against pyca cryptography and published vectors."""
+"""Compares `lockstep.hazmat` with pyca cryptography and with published vectors."""
 
 import pytest
 from conftest import data
@@ -45,7 +45,7 @@ def test_modes_that_pyca_lacks(key):
     for mode in ("PCBC", "CFB1", "CBC-CS1", "CBC-CS2", "CBC-CS3"):
         assert hazmat.decrypt(mode, key, hazmat.encrypt(mode, key, plain, iv), iv) == plain
     cbc = hazmat.encrypt("CBC", key, plain, iv)
-    # By the addendum to SP 800-38A, CS1 and CS2 of whole blocks are CBC, and CS3 swaps the last two blocks.
+    # For data of whole blocks, the addendum to SP 800-38A defines that CS1 and CS2 equal CBC, and that CS3 swaps the last two blocks.
     assert hazmat.encrypt("CBC-CS1", key, plain, iv) == cbc == hazmat.encrypt("CBC-CS2", key, plain, iv)
     assert hazmat.encrypt("CBC-CS3", key, plain, iv) == cbc[:16] + cbc[32:] + cbc[16:32]
     for size in (16, 17, 31, 1000, 100_000):

@@ -1,5 +1,5 @@
-"""All members that the package's classes inherit from numpy, io and fsspec are safe or refused. If a library adds a member, a
-test fails until the member is assigned to one of the two groups."""
+"""The classes of the package inherit members from numpy, io and fsspec. Each inherited member either is safe or raises an exception. If
+a library adds a member, a test fails until the member is added to the list of safe members or to the list of refused ones."""
 
 import copy
 import io
@@ -18,11 +18,11 @@ import lockstep.parquet
 from lockstep.random import BitGenerator
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
-# Attributes of every object. The protocols of copies and pickles are tested below.
+# Attributes that every object has. The attributes for copies and pickles are not among them, because they are tested below.
 OF_OBJECTS = set(dir(object)) - {"__reduce__", "__reduce_ex__", "__getstate__"} | {
     "__abstractmethods__", "__annotations__", "__dict__", "__module__", "__weakref__", "__firstlineno__", "__static_attributes__"
 }  # fmt: skip
-# The exceptions by which a class of `io` refuses an operation that it does not support.
+# The exceptions that the classes of `io` raise for operations that they do not support.
 REFUSALS = (io.UnsupportedOperation, NotImplementedError, AttributeError)
 
 
@@ -33,7 +33,7 @@ def unknown(parent, known):
 class TestNumpy:
     """numpy.random.BitGenerator."""
 
-    # Attributes that use only the keystream or its position, or that are locks or addresses.
+    # These attributes are safe: they use only the keystream or its position, or are locks or addresses.
     SAFE = {"random_raw", "state", "lock", "capsule", "cffi", "_cffi", "ctypes", "_ctypes", "_benchmark"}
     REFUSED = {
         "seed_seq": lambda source: source.seed_seq,
@@ -43,7 +43,7 @@ class TestNumpy:
         "__reduce_ex__": lambda source: source.__reduce_ex__(4),
         "__getstate__": lambda source: source.__getstate__(),
         "__setstate__": lambda source: source.__setstate__(({}, None)),
-        # The refusal also holds for numpy's own function, and for calls through numpy's other classes.
+        # The call is also refused if it is made through numpy's own function, or through another class of numpy.
         "spawn of numpy": lambda source: numpy.random.BitGenerator.spawn(source, 1),
         "spawn of a generator": lambda source: numpy.random.Generator(source).spawn(1),
         "pickle": pickle.dumps,
@@ -72,7 +72,7 @@ class TestNumpy:
             self.REFUSED[name](BitGenerator(KEY))
 
     def test_the_seed_in_numpys_own_class(self):
-        """The descriptor of numpy's own class, which C code of numpy uses too, also returns a seed without values."""
+        """The attribute of numpy's own class, which C code of numpy reads, also returns a seed without values."""
         seed = numpy.random.BitGenerator.seed_seq.__get__(BitGenerator(KEY).jumped())
         assert not isinstance(seed, SeedSequence)
         for use in (lambda: seed.spawn(1), lambda: seed.generate_state(4), lambda: numpy.random.PCG64(seed)):
@@ -159,7 +159,7 @@ class TestFiles:
         assert MARK not in path.read_bytes()
 
     def test_writer(self, tmp_path):
-        """Every way to write encrypts, and what the class cannot do is refused."""
+        """Each method that writes encrypts its data. Operations that the class does not support are refused."""
         path = tmp_path / "file"
         with lockstep.open(path, "wb", key=KEY) as file:
             for one in (file, file.raw):
@@ -186,7 +186,7 @@ class TestFiles:
 class TestFsspec:
     """fsspec.spec.AbstractFileSystem."""
 
-    # Methods of Lockstep's class, and inherited methods that call only these.
+    # These methods are safe: they are methods of Lockstep's class, or inherited methods that call only such methods.
     SAFE = {
         "__dask_tokenize__", "__getstate__", "__reduce__", "__reduce_ex__", "_cache", "_cached", "_extra_tokenize_attributes", "_fs_token",
         "_get_kwargs_from_urls", "_get_pyarrow_filesystem", "_instantiation_lock", "_isfilestore", "_latest", "_ls_from_cache", "_open",

@@ -1,4 +1,4 @@
-"""Files for recipients and with passphrases, against the command."""
+"""Tests of files that are encrypted to recipients or with a passphrase. The command reads and writes the same files."""
 
 import gzip
 import io
@@ -54,7 +54,8 @@ def test_passphrases(tmp_path):
     (tmp_path / "passphrase").write_text("cafe\u0301\n", encoding="utf-8")
     done = command("decrypt", "--passphrase-file", tmp_path / "passphrase", file)
     assert (done.returncode, done.stdout) == (0, b"data")
-    # The derivation of a key from a wrong passphrase takes longer than the time until the signal.
+    # The signal arrives while a key is derived from a wrong passphrase, because the derivation takes longer than the time until
+    # the signal.
     code = """
 import signal, sys, threading, time, lockstep
 def handler(*_):

@@ -1,4 +1,4 @@
-"""Batches against the classes, message by message."""
+"""Compares batches with the results of the classes for each message."""
 
 import numpy
 import pytest
@@ -12,7 +12,7 @@ MODES = {"AESGCM": 12, "AESGCMSIV": 12, "AESOCB3": 12, "AESCCM": 11, "XAES256GCM
 
 
 def one(kind, key, nonce, message, aad):
-    """The result of the class for one message."""
+    """The encryption of one message by the class."""
     return kind(key).encrypt(message, [aad] if aad else []) if nonce is None else kind(key).encrypt(nonce, message, aad)
 
 
@@ -26,7 +26,7 @@ def test_lists(name, count):
     messages, aads = [data(size) for size in sizes], [data(size % 21) for size in sizes]
     encrypted = encrypt_many(kind, keys, nonces, messages, aads)
     if length is None:
-        # An empty string of associated data is not the same as no string, so SIV gets a list with one string.
+        # SIV distinguishes an empty string of associated data from no string, so it gets a list with one string.
         expected = [kind(key).encrypt(message, [aad]) for key, message, aad in zip(keys, messages, aads)]
     else:
         expected = [one(kind, *args) for args in zip(keys, nonces, messages, aads)]
@@ -164,7 +164,7 @@ def test_bad_batches(key):
         (TypeError, lambda: encrypt_many(aead.AESGCM(key), key, nonces, messages)),
         (TypeError, lambda: encrypt_many("AESGCM", key, nonces, messages)),
         (TypeError, lambda: encrypt_many(type("AESGCM", (), {}), key, nonces, messages)),
-        # None does not stand for an empty message.
+        # None is not accepted as an empty message.
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, [b"a", None])),
         (TypeError, lambda: encrypt_many(aead.AESSIV, key, [None, b""], messages)),
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, messages, offsets=[0, 1, 2])),
@@ -190,7 +190,7 @@ def test_a_part_of_a_tag_is_not_verified(key, name, length):
         with pytest.raises(ValueError, match=f"{name} has no tags"):
             call(kind, key, nonces, shorter, tag_length=length)
     if 0 <= length < 2**40:
-        # The native part does not rely on this check.
+        # The native function makes the same check itself.
         with pytest.raises(ValueError, match=f"{name} has no tags"):
             lockstep._native.many_in_list(name, False, length, key, nonces, shorter, None)
 

@@ -1,4 +1,5 @@
-"""Objects of the program: file objects that do not behave, or that call the encrypted file again, and FIFOs."""
+"""Tests with unusual files of the program: file objects that return wrong results, file objects that use the encrypted file during a
+call, and FIFOs."""
 
 import errno
 import io
@@ -23,7 +24,7 @@ KEY = bytes(range(32))
 
 
 class Sink(io.BytesIO):
-    """A file object that answers some of its calls in its own way."""
+    """A file object for writing. A test can set the results of some calls."""
 
     def __init__(self, answer, from_call=1):
         super().__init__()
@@ -60,8 +61,8 @@ def save_tensors(sink, plain):
 )
 @pytest.mark.parametrize("call", [1, 2])
 def test_results_of_write(store, answer, error, message, call):
-    """A wrong result of `write` raises the exception that `io.BufferedWriter` raises for a raw file. Without an exception, no
-    data are lost."""
+    """For a wrong result of `write`, the exception is the same as that of `io.BufferedWriter` for a raw file. If no exception is
+    raised, no data are lost."""
     with pytest.raises(error, match=message) as caught:
         store(Sink(answer, call), data(1_000_000))
     if error is BlockingIOError:
@@ -89,7 +90,7 @@ def test_short_writes_are_completed(store):
 
 
 def test_a_sink_that_blocks_on_odd_calls():
-    """The file is not complete, and an exception reports this."""
+    """The file stays incomplete, and an exception reports this."""
     sink = Sink(lambda write, piece: None if sink.calls % 2 else write(piece))
     with pytest.raises(BlockingIOError):
         write_file(sink, data(100_168))
@@ -98,7 +99,7 @@ def test_a_sink_that_blocks_on_odd_calls():
 
 
 class Answers(io.BytesIO):
-    """A file object for reading that answers in its own way."""
+    """A file object for reading. A test can set the results of its calls."""
 
     changes = {}
 
@@ -246,7 +247,8 @@ def test_file_objects_that_use_the_encrypted_file(tmp_path, kind):
 
 
 def test_file_objects_are_called_by_the_calling_thread(tmp_path):
-    """Objects such as those of sqlite3 refuse other threads, and a lock that the caller holds must not stop them."""
+    """File objects are called on the thread of the caller. Some objects, such as those of sqlite3, refuse calls from other threads, and a
+    call from another thread would wait for a lock that the caller holds."""
     done = run_python(
         """
         import io, sys, threading, lockstep, numpy, lockstep.safetensors.numpy as tensors
@@ -332,7 +334,7 @@ def test_a_fifo_without_a_writer_can_be_interrupted(tmp_path):
             "output of a file": lambda fifo: lockstep.encrypt_file("plain", fifo, KEY, overwrite=True),
             "parquet": lambda fifo: lockstep.parquet.open(fifo, {"footer": KEY}),
         }
-        # A shell that starts tests in the background ignores SIGINT for them.
+        # If a shell starts the tests in the background, they ignore SIGINT, so Python's handler is set.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for what, call in calls.items():
             os.mkfifo(what)
@@ -350,7 +352,7 @@ def test_a_fifo_without_a_writer_can_be_interrupted(tmp_path):
 
 
 def test_a_key_from_a_fifo(tmp_path):
-    """The process substitution of a shell passes a key in this way."""
+    """A shell passes a key through a FIFO if the user writes a process substitution."""
     fifo, encrypted = tmp_path / "fifo", tmp_path / "encrypted"
     os.mkfifo(fifo)
     encrypted.write_bytes(message(b"data"))
@@ -388,7 +390,7 @@ def test_closed_standard_streams(tmp_path, closed, arguments, code, text):
 
 
 def test_signals_run_while_a_file_object_is_read():
-    """The calling thread reads, so it must run the handlers."""
+    """The calling thread reads, so it must run the signal handlers during the read."""
     armed = []
 
     def read(read, size):
@@ -396,7 +398,7 @@ def test_signals_run_while_a_file_object_is_read():
             os.kill(os.getpid(), armed.pop())
         return read(size)
 
-    # A process in the background of a shell starts with SIGINT ignored.
+    # If a shell starts the tests in the background, they ignore SIGINT, so Python's handler is set during the test.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with lockstep.open(Answers(message(bytes(3 << 20)), read=read), key=KEY) as file:

@@ -1,4 +1,4 @@
-"""lockstep.parquet against pyarrow, DuckDB and polars."""
+"""Compares lockstep.parquet with pyarrow, DuckDB and polars."""
 
 import base64
 import datetime
@@ -19,8 +19,7 @@ pe = pytest.importorskip("pyarrow.parquet.encryption")
 
 ROWS = 3000
 FOOTER, COLUMN = data(32), data(32)
-# Settings of pyarrow's writer that the tests combine with each algorithm: most vary one setting, some vary
-# several.
+# Settings of pyarrow's writer. The tests combine each entry with each algorithm. Most entries vary one setting, some vary several.
 WRITINGS = [
     {},
     {"compression": "none"},
@@ -32,7 +31,7 @@ WRITINGS = [
     {"write_statistics": False},
 ]
 ALGORITHMS = ["AES_GCM_V1", "AES_GCM_CTR_V1"]
-# Options with which files of both algorithms can be read.
+# With these options, files of both encryption algorithms can be read.
 BOTH = {"allow_unauthenticated_pages": True}
 
 
@@ -58,7 +57,7 @@ TABLE = make_table()
 
 
 class Kms(pe.KmsClient):
-    """Wraps keys by GCM with master keys that are in memory."""
+    """A key management service that wraps keys with GCM. Its master keys are in memory."""
 
     MASTERS = {"footer": data(16), "column": data(16)}
 
@@ -166,7 +165,7 @@ def test_reads_column_keys_of_pyarrow_by_kms(double, plaintext_footer, bits):
     assert read(file, None, kms=kms, **BOTH).equals(TABLE)
     assert set(calls) == {"footer", "column"}
     if double:
-        # A key that encrypts keys is unwrapped once.
+        # No call was made twice, so each key that encrypts other keys was unwrapped only once.
         assert len(calls) == len(set(calls))
 
     def fails(master, wrapped):
@@ -183,7 +182,7 @@ def test_pyarrow_reads_column_keys_of_lockstep(plaintext_footer, tmp_path):
         io.BytesIO(write(TABLE, row_group_size=1000, write_page_index=True)),
         path,
         footer_key=FOOTER,
-        # The name of a group stands for all columns in it.
+        # "point" is the name of a group, and its key applies to all columns in the group.
         columns={"value": COLUMN, "point": COLUMN[:16]},
         plain_columns=["id"],
         footer_key_metadata=material("footer", FOOTER),
@@ -195,7 +194,7 @@ def test_pyarrow_reads_column_keys_of_lockstep(plaintext_footer, tmp_path):
     keys = {"footer": FOOTER, "columns": {"value": COLUMN, "point.x": COLUMN[:16], "point.y.z": COLUMN[:16]}}
     assert read(path.read_bytes(), keys).equals(TABLE)
     if plaintext_footer:
-        # Readers without a key can read the plain column if the footer is plaintext.
+        # If the footer is plaintext, a reader without keys can read the plain column.
         assert pq.read_table(path, columns=["id"]).equals(TABLE.select(["id"]))
 
 
@@ -228,7 +227,7 @@ def test_aad_prefixes(tmp_path):
             assert read(file, {"footer": FOOTER}, aad_prefix=b"table 1").equals(TABLE)
             with pytest.raises(ValueError if store else lockstep.InvalidTag):
                 read(file, {"footer": FOOTER}, aad_prefix=b"table 2")
-            # A prefix that the file stores is shown in the error message, but it is not used.
+            # If the file stores the prefix, the error message shows it, but the reader does not use it.
             with pytest.raises(ValueError, match='the AAD prefix "table 1", .*pass it as aad_prefix' if store else "does not store"):
                 read(file, {"footer": FOOTER})
             with pytest.raises(ValueError, match="aad_prefix"):
@@ -251,7 +250,7 @@ def test_identifiers_and_prefixes_are_checked_before_keys_are_requested(plaintex
     stored = write(TABLE.slice(0, 10), encryption_properties=properties)
     with pytest.raises(ValueError, match='"table 1"'):
         read(stored, None, kms=fail)
-    # In the footer, the identifier follows the prefix and is a string of 8 bytes.
+    # In the footer, the identifier of the file follows the prefix. It is a string of 8 bytes.
     start = stored.rindex(b"\x18\x07table 1") + 9
     assert stored[start : start + 2] == b"\x18\x08"
     everything = {"allow_missing_aad": True, "allow_unauthenticated_footer": True, "aad_prefix": b"table 1"}
@@ -315,7 +314,7 @@ def test_plain_columns_without_a_footer_key(tmp_path):
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_names_of_groups(plaintext_footer, tmp_path):
-    """open takes each name that encrypt takes."""
+    """`open` accepts the same names of columns and groups as `encrypt`."""
     path = tmp_path / "file.parquet"
     for columns in (
         {"list": COLUMN, "point": COLUMN[:16], "map": FOOTER[:24]},
@@ -360,8 +359,8 @@ def test_bloom_filters(tmp_path):
         decrypted = tmp_path / "plain.parquet"
         lockstep.parquet.decrypt(path, decrypted, {"footer": FOOTER}, overwrite=True)
         assert pq.read_table(decrypted).equals(TABLE)
-        # DuckDB reads the Bloom filters: no filter excludes a value that is present, and all filters exclude
-        # a value that is absent.
+        # DuckDB reads the Bloom filters of three row groups. All three exclude a value that is absent. For a value that is
+        # present, at least one filter does not exclude it.
         probe = f"select count(*) from parquet_bloom_probe('{decrypted}', 'id', {{}}) where bloom_filter_excludes"
         assert duckdb.sql(probe.format(10_000_000)).fetchall() == [(3,)]
         assert duckdb.sql(probe.format(1500)).fetchall()[0][0] < 3
@@ -435,7 +434,7 @@ def test_damaged_files_are_refused(plaintext_footer):
         if bytes(changed) != file:
             with pytest.raises(refused):
                 read(bytes(changed), {"footer": FOOTER})
-    # The control: the unchanged file is read.
+    # For comparison, the unchanged file is read without an error.
     assert read(file, {"footer": FOOTER}).equals(table)
 
 
@@ -500,7 +499,7 @@ def test_policies_that_cannot_be_followed_leave_no_file(tmp_path):
 
 
 def test_dots_in_names(tmp_path):
-    """A column whose name starts with that of a plain column and a dot is not plain."""
+    """A name with a dot does not make a column part of a group: column `a.b` is encrypted although column `a` is plain."""
     path, options = tmp_path / "file.parquet", {"compression": "none", "use_dictionary": False}
     table = pa.table({"user": ["ann"] * 10, "user.password": [f"secret {i}" for i in range(10)]})
     plain = write(table, **options)
@@ -552,12 +551,12 @@ def test_damaged_plain_files_are_refused_or_encrypted_as_they_are(tmp_path):
         except ValueError:
             refused += 1
         else:
-            # Changes of values are not detected. The output must still not be much larger than the input.
+            # A changed value is not detected, but the output must not be much larger than the input.
             assert path.stat().st_size < 3 * len(plain)
     assert 20 < refused < 200
 
 
-# Files of parquet-java (library/parquet/tests/data/README.md), and the columns in the order of their keys.
+# Files that parquet-java wrote (library/parquet/tests/data/README.md). The columns are in the order of their keys.
 JAVA = pathlib.Path(__file__).parents[3] / "library" / "parquet" / "tests" / "data"
 JAVA_COLUMNS = ["double_field", "float_field", "boolean_field", "int32_field", "ba_field", "flba_field"]
 JAVA_COLUMNS += ["int64_field.list.element", "int96_field"]

@@ -1,4 +1,4 @@
-"""lockstep.parquet.decrypt_modules and module_aad: modules in memory of the host and of a device."""
+"""Tests of lockstep.parquet.decrypt_modules and module_aad, with modules in the memory of the host and of a device."""
 
 import io
 
@@ -12,7 +12,7 @@ FOOTER = data(32)
 
 
 def sealed_module(key, plain, aad):
-    """A module of GCM, by its definition."""
+    """A module that is encrypted with GCM, computed as the format defines it."""
     nonce = data(12)
     sealed = nonce + AESGCM(key).encrypt(nonce, plain, aad)
     return len(sealed).to_bytes(4, "little") + sealed
@@ -70,7 +70,7 @@ class TestModules:
         assert lockstep.parquet.decrypt_modules([], self.KEYS[0], []) == []
 
     def test_pages_of_a_file(self):
-        """The first page header and page of a file of pyarrow, by both algorithms."""
+        """Decrypts the first page header and the first page of files that pyarrow encrypted with both algorithms."""
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         pe = pytest.importorskip("pyarrow.parquet.encryption")
         table = pa.table({"a": pa.array(range(100), pa.int64())})
@@ -82,7 +82,7 @@ class TestModules:
             end = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
             header_end = 8 + int.from_bytes(file[4:8], "little")
             page_end = header_end + 4 + int.from_bytes(file[header_end : header_end + 4], "little")
-            # The file's identifier of 8 bytes stands after 4 bytes of the crypto metadata.
+            # The identifier of the file has 8 bytes and follows the first 4 bytes of the crypto metadata.
             aad = [
                 lockstep.parquet.module_aad(file[end + 4 : end + 12], module, 0, 0, 0) for module in ("data_page_header", "data_page")
             ]
@@ -97,7 +97,7 @@ class TestModules:
         modules[0][100] ^= 1
         modules[1][0] ^= 1
         assert lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS) == [None, None, self.PLAIN[2]]
-        # The associated data of a module at another place do not match.
+        # The first module gets the associated data of another module, so it is not authentic.
         aads = [self.AADS[1], *self.AADS[1:]]
         assert lockstep.parquet.decrypt_modules(self.modules(), self.KEYS, aads) == [None, *self.PLAIN[1:]]
 
@@ -117,7 +117,7 @@ class TestModules:
             lockstep.parquet.decrypt_modules(modules, bytes(15), self.AADS)
 
     def test_on_a_device(self):
-        """The pages stay in the memory of the emulator, which is processed by the same code as memory of a GPU."""
+        """The pages stay in the memory of the emulator. The same code processes this memory and the memory of a GPU."""
         tensor = pytest.importorskip("lockstep.tensor")
         try:
             selection = lockstep.use("cuda:emu")
@@ -137,8 +137,8 @@ class TestModules:
             modules[2] = modules[2][:-1] + bytes([modules[2][-1] ^ 1])
             plain = lockstep.parquet.decrypt_modules([on_device(module) for module in modules], self.KEYS, self.AADS)
             assert plain[2] is None and plain[0].tobytes() == self.PLAIN[0]
-            # Pages encrypted by CTR have no tag. CTR's keystream differs from that of GCM, so the plaintexts
-            # differ from PLAIN.
+            # The modules are changed to pages of CTR, which have no tags, and decrypted with CTR. The keystream of CTR differs from
+            # that of GCM, so the result differs from PLAIN.
             pages = [(len(module) - 20).to_bytes(4, "little") + module[4:-16] for module in modules]
             plain = lockstep.parquet.decrypt_modules(
                 [on_device(page) for page in pages], self.KEYS, [b""] * 3, cipher="CTR"

@@ -1,4 +1,4 @@
-"""Threads, forks, signals, and the end of the interpreter."""
+"""Tests with threads, forks and signals, and at the end of the interpreter."""
 
 import os
 import pickle
@@ -71,8 +71,7 @@ def test_other_threads_run_during_a_long_call(key):
     thread = threading.Thread(target=work)
     thread.start()
     started.set()
-    # The buffer cannot be resized while a call uses it. The other thread is refused, unless it runs before or
-    # after the call.
+    # The buffer cannot be resized while a call uses it. The other thread can resize it only before or after a call.
     while not resized and len(output) == len(message) + 16:
         cipher.encrypt_into(bytes(12), message, None, output)
     thread.join()
@@ -110,7 +109,7 @@ def test_selections(key):
             lockstep.use(**bad)
     with lockstep.use(kernel="cpu/soft"):
         assert cipher.encrypt(bytes(12), bytes(100), None) == expected
-        # If a kernel is selected by name, no other kernel replaces it.
+        # If a kernel was selected by name and cannot be used, the call fails, and no other kernel replaces it.
         with pytest.raises(ValueError, match="aws-lc"), lockstep.use(kernel="cpu/aws-lc"):
             aead.AESOCB3(key).encrypt(bytes(12), bytes(100), None)
     device = lockstep.devices()[0]
@@ -141,8 +140,8 @@ def test_the_self_test_of_a_device_that_the_environment_names(emulator):
 
 @pytest.mark.parametrize("device", ["cuda:emu", "wgpu:software"])
 def test_devices_for_tests(key, device):
-    """Devices for tests use the same code as real devices. The extension that the tests use has these devices; a wheel does
-    not."""
+    """Devices for tests use the same code as real devices. The extension in these tests has such devices, but the extension in a
+    wheel does not."""
     message, nonces = data(5000), [data(12) for _ in range(4)]
     expected = [aead.AESGCM(key).encrypt(nonce, message, b"aad") for nonce in nonces]
     try:
@@ -225,11 +224,12 @@ IN_CHILD = """
 
 @pytest.mark.parametrize("device", ["spu", "cuda:emu"])
 def test_the_child_of_a_fork_opens_a_simulated_device_again(device, emulator):
-    """The device is opened again also if the parent has named it by the environment, and in the child of a child."""
+    """The child opens the device again, whether the parent selected it by `use` or by an environment variable. So does a child of the
+    child."""
     code = f"""
         expected = work()
         lockstep.use({device!r})
-        # The parent makes an engine, but the emulator has no work yet.
+        # The parent has made an engine, but has not used the emulator for any work.
         assert names() == [{device!r}]
         assert in_child(lambda: (names(), work())) == (([{device!r}], expected), [])
         assert in_child(lambda: in_child(names)) == ((([{device!r}], [])), [])
@@ -256,7 +256,7 @@ def test_a_simulated_device_that_has_worked_is_opened_again_in_the_child(emulato
 
 
 def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
-    """The emulator refuses to work in the child of a process that has used it, as the driver of a GPU does."""
+    """Like the driver of a GPU, the emulator refuses to work in the child of a process that has used it."""
     code = """
         expected = work()
         lockstep.use("cuda:emu")
@@ -265,7 +265,7 @@ def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
         assert (found, first, again) == (["cpu"], expected, expected)
         [text] = caught
         assert text.startswith("the device 'cuda:emu' of the parent process cannot be used in its child"), text
-        # A selection of the child replaces that of the parent.
+        # A selection that the child makes replaces the selection of the parent.
         assert in_child(lambda: (lockstep.use("cpu") and work(), work())) == ((expected, expected), [])
 
         def strict():
@@ -282,7 +282,7 @@ def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
 
 
 def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
-    """The end of the selection restores the engine of the parent, but the child does not use that engine."""
+    """The end of the parent's selection in the child restores the previous engine of the parent, but the child does not use this engine."""
     code = """
         expected = work()
         lockstep.use("spu")
@@ -301,7 +301,7 @@ def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
 
 
 def test_a_selection_of_the_parent_that_is_dropped_in_the_child(emulator):
-    """The selection holds the engine of the parent, but the child does not drop that engine."""
+    """The selection refers to the engine of the parent. The child drops the selection, but does not drop this engine."""
     code = """
         expected = work()
         try:
@@ -364,7 +364,7 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
         output, _ = process.communicate(timeout=30)
     words = output.split()
     assert words[0] == "interrupted"
-    # If the command decrypts, the output may already be complete when the signal arrives.
+    # A decryption may already be complete when the signal arrives, and its output then exists.
     names = {"source"} if what == "encrypt" else {"source", "small", "encrypted"}
     assert set(words[1:]) - {"out"} == names
     assert "out" not in words or what == "decrypt" and os.path.getsize(tmp_path / "out") == 3 << 20
@@ -389,7 +389,7 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
 
         def trace(frame, _event, _argument):
             nonlocal starts
-            # Python ignores exceptions that `__del__`, or a function that it calls, raises.
+            # No exception is raised in `__del__` or in a function that it calls, because Python would ignore the exception.
             if "__del__" not in {frame.f_code.co_name, frame.f_back and frame.f_back.f_code.co_name}:
                 starts += 1
                 if starts == number:
@@ -412,15 +412,15 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
     assert number > 20
 
 
-# A file under construction has no name. In a debug build, this variable gives it a temporary name, as on file
-# systems without O_TMPFILE.
+# A file that is being written has no name. In a debug build, this variable gives it a temporary name, as on file systems without
+# O_TMPFILE.
 NAMED = {"LOCKSTEP_TEST_NAMED_FILES": "1"}
 
 
 @pytest.mark.parametrize("environment", [{}, NAMED], ids=["unnamed", "named"])
 @pytest.mark.parametrize("what", ["aead", "file", "open", "callback"])
 def test_the_interpreter_ends_during_work(tmp_path, what, environment):
-    """A daemon thread is in a call when the interpreter ends. Nothing crashes, and no file remains."""
+    """The interpreter ends while a daemon thread is in a call. The process does not crash, and no file remains."""
     done = run_python(
         """
         import sys, threading, time, lockstep
@@ -481,7 +481,7 @@ def test_the_child_of_a_fork_does_not_remove_the_file_of_its_parent(tmp_path, en
 
 @pytest.mark.parametrize("kind", ["path", "object", "fsspec"])
 def test_the_child_of_a_fork_cannot_write_the_file_of_its_parent(tmp_path, kind):
-    """Both processes would encrypt with the same nonces, and the child would end or remove the file."""
+    """If the child could write, both processes would encrypt with the same nonces, and the child would complete or remove the file."""
     done = run_python(
         """
         import os, sys, warnings

@@ -1,4 +1,4 @@
-"""lockstep.random: its keystream equals that of pyca's AES, and its numbers equal those of a slow computation in Python."""
+"""Tests of lockstep.random: its keystream equals that of pyca's AES, and its numbers equal those of a slow computation in Python."""
 
 import copy
 import pickle
@@ -86,7 +86,7 @@ def test_uniform(count):
 
 
 def quantile(word):
-    """The normal number of a 64-bit word, by the standard library, which is exact to 1e-15 or so."""
+    """The normally distributed number for a 64-bit word, computed by the standard library with an error of about 1e-15."""
     tail = ((word & (2**63 - 1)) | 1) / 2**64
     value = -statistics.NormalDist().inv_cdf(tail)
     return -value if word >> 63 else value
@@ -123,7 +123,7 @@ def test_array_operations_make_the_same_numbers(bits):
 
 
 def integers(position, low, high, count):
-    """The integers that the rule in the documentation gives, and the position after them."""
+    """The integers according to the rule in the documentation, and the position after them."""
     size = 4 if high - low <= 2**32 else 8
     mask, results, used = (1 << (high - low - 1).bit_length()) - 1, [], 0
     stream = iter(words(position, 3 * count + 64, size))

@@ -1,6 +1,7 @@
-"""Keys do not remain in memory: a program uses each class and function with a key and drops it, and its memory is searched.
+"""Tests that keys do not remain in memory. A program uses each class and function with a key and drops the key, and this test searches
+the memory of the program.
 
-The stack of the main thread is searched after each step, and all writable memory at the end.
+After each step, the stack of the main thread is searched. At the end, all writable memory is searched.
 """
 
 import os
@@ -16,8 +17,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from residue import byte
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "residue.py")
-# The program gets this text in its environment, which the operating system stores on the stack. The search
-# must find it.
+# The program gets this text in its environment. The operating system stores the environment on the stack, so the search must find the
+# text there.
 ON_STACK = "lockstep residue control 7f3a"
 
 
@@ -59,7 +60,7 @@ def round_keys(key):
 
 
 def secrets(step, size):
-    """The halves of the key of a step, round keys of each AES key in it, and H of GCM, by name."""
+    """The secrets of a step, by name: the halves of its key, round keys of each AES key in it, and the hash key H of GCM."""
     key = bytes(byte(step, index) for index in range(size))
     found = {f"bytes {at} to {at + 15} of the key": key[at : at + 16] for at in range(0, size, 16)}
     for start in (0, 32)[: 2 if size == 64 else 1]:
@@ -80,9 +81,9 @@ def memory(process, names=None):
             try:
                 content = file.read(int(end, 16) - int(start, 16))
             except OSError:
-                # Memory that is mapped from a device cannot be read.
+                # A mapping that cannot be read is skipped: it is memory of a device.
                 continue
-            # Pages of zeros are removed, because most pages are zeros and they contain no secret.
+            # Pages of zeros are removed to shorten the search: most pages are zeros, and such a page contains no secret.
             yield name or start, content.replace(bytes(4096), b"")
 
 

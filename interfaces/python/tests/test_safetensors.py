@@ -1,4 +1,4 @@
-"""`lockstep.safetensors` with numpy, compared with the package safetensors."""
+"""Compares `lockstep.safetensors` for numpy with the package safetensors."""
 
 import io
 import json
@@ -34,8 +34,7 @@ def array(dtype, shape):
 def tensors():
     made = {f"{name}.{shape}": array(name, shape) for name in TYPES for shape in SHAPES}
     made |= {f"{name} é\n\"": array(getattr(ml_dtypes, name), (7, 3)) for name in EXTRA}
-    # The last tensor has 5.2 MB, so that it has many chunks and exceeds the size of a read that runs on a
-    # separate thread.
+    # The last tensor has 5.2 MB. It therefore has many chunks, and a read of it is so long that it runs on a separate thread.
     return made | {"large": array("f4", (1300, 1000))}
 
 
@@ -45,8 +44,8 @@ def same(one, other):
 
 
 def test_the_plain_form_is_that_of_safetensors(tmp_path, key):
-    """A decrypted file equals the file that the package safetensors writes, byte for byte. An encrypted file of that package is
-    read."""
+    """A decrypted file equals the file that the package safetensors writes, byte for byte. If a file of that package is encrypted,
+    this package reads it."""
     made, metadata = tensors(), {"format": "é\x01"}
     encrypted.save_file(made, tmp_path / "a", metadata, key=key, context=b"ctx")
     lockstep.decrypt_file(tmp_path / "a", tmp_path / "plain", key, b"ctx")
@@ -128,7 +127,7 @@ def test_parts_of_tensors(tmp_path, key):
 
 
 def test_parts_of_a_vector_with_elements_of_half_a_byte(key):
-    """An element of the array has two numbers, as in PyTorch's type F4."""
+    """An element of the array contains two numbers, as an element of PyTorch's type for F4 does."""
 
     class Pairs(type(encrypted.FRAMEWORK)):
         def empty(self, dtype, shape):
@@ -152,7 +151,7 @@ def test_only_the_chunks_that_are_needed_are_read(tmp_path, key):
     made = {"m": array("f4", (1000, 1024)), "n": array("u1", (50_000,))}
     encrypted.save_file(made, tmp_path / "enc", key=key)
     message = bytearray((tmp_path / "enc").read_bytes())
-    # Byte 2,000,000 of the plaintext is in row 488, and in chunk 122, which has no other rows than 487 to 492.
+    # The changed byte is in chunk 122, which contains parts of the rows 487 to 492 and no other rows.
     message[56 + 122 * 16400 + 1] ^= 1
     with safe_open(io.BytesIO(message), "np", key=key) as file:
         same(file.get_tensor("n"), made["n"])
@@ -173,7 +172,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     for opens in (lambda: encrypted.load(message, key=None), lambda: safe_open(tmp_path / "enc", "np", key=None)):
         with pytest.raises(TypeError, match="a key is missing"):
             opens()
-    # The salt, the header or a tensor is changed, or the end is missing.
+    # In these files the salt, the header or a tensor is changed.
     for damaged in (b"x" + message[1:], *(message[:at] + bytes([message[at] ^ 1]) + message[at + 1 :] for at in (60, 200_000))):
         with pytest.raises(lockstep.InvalidTag):
             encrypted.load(damaged, key=key)
@@ -272,8 +271,8 @@ def test_the_control_of_malformed_headers(key):
 
 
 def test_changed_headers_raise_value_errors_only(key):
-    """Headers with random changes: Lockstep refuses a header that safetensors refuses, and reads the same tensors from the
-    others."""
+    """Headers are changed at random. Lockstep refuses each header that safetensors refuses, and reads the same tensors as safetensors
+    if the header is accepted."""
     generator, good = random.Random(5), plain_files.save({"a": array("f4", (3, 4)), "b": array("u1", (9,))}, {"k": "v"})
     for _ in range(150):
         changed = bytearray(good)

@@ -1,4 +1,4 @@
-"""No message, representation or serialised form shows a key, wherever a user gives it."""
+"""Tests that no message, representation or serialised form shows a key, even if a user gives the key in a wrong place."""
 
 import base64
 import contextlib
@@ -62,7 +62,7 @@ FORBIDDEN = {
         repr(MARKED)[2:-1],
         os.fsdecode(MARKED),
         str(int.from_bytes(MARKED)),
-        # The bytes in decimal, as lists and numpy's arrays show them.
+        # These texts are the bytes in decimal, as a list and as a numpy array show them.
         ", ".join(map(str, MARKED)),
         " ".join(f"{byte:3}" for byte in MARKED),
     )
@@ -76,7 +76,7 @@ def found_in(text):
 
 
 def texts_of(error, with_traceback=True):
-    """Everything that a program can print of an exception and of those that led to it."""
+    """All texts that a program can print about an exception and about the exceptions that caused it."""
     seen, left = set(), [error]
     while left:
         one = left.pop()
@@ -91,7 +91,7 @@ def texts_of(error, with_traceback=True):
 
 
 def sample(name, folder):
-    """A value for the parameter of this name, so that the call goes as far as possible."""
+    """A valid value for the parameter with this name, so that a call does not fail because of this parameter."""
     values = {
         "key": OTHER,
         "footer_key": OTHER,
@@ -182,7 +182,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def leaks(functions, folder, forms):
-    """Calls functions with the marked key in every wrong place; returns the leaks, and the number of calls that raised."""
+    """Calls functions with the marked key as each argument. Returns the leaks, and the number of calls that raised an exception."""
     found, raised = [], 0
     for name, function in functions:
         for given in forms:
@@ -192,8 +192,8 @@ def leaks(functions, folder, forms):
                     result = function(*positional, **named)
                 except Exception as error:
                     raised += 1
-                    # A traceback repeats these texts and adds lines of source code, so it is searched for one
-                    # form of the key only.
+                    # A traceback contains the same texts and, in addition, lines of source code. It is therefore enough to search it
+                    # for one form of the key.
                     texts = texts_of(error, with_traceback=given is forms[0])
                     found += [f"{where}: {text[:300]}" for text in texts if found_in(text)]
                 else:
@@ -305,13 +305,13 @@ def test_methods_do_not_show_a_key_in_a_wrong_place(folder, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     functions = []
     for name, one in objects(folder):
-        # Methods of these objects come from fsspec and numpy, for which a text is a path or a name that a
-        # message may show.
+        # These objects have methods of fsspec and numpy, which regard a text as a path or a name. Their messages may show
+        # it.
         is_foreign = "file system" in name or name == "numpy.random.Generator"
         if name == "file system with a passphrase" or is_foreign:
             continue
         methods = [(f"{name}.{method}", value) for method, value in attributes(one) if callable(value) and not method.startswith("_")]
-        # numpy's error message shows the argument of this method.
+        # The method `random_raw` is left out, because numpy's error message shows its argument.
         methods = [one for one in methods if one[0] != "BitGenerator.random_raw"]
         functions += methods
     found, raised = leaks(functions, folder, BYTES + TEXTS)

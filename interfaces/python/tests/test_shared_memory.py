@@ -1,6 +1,8 @@
-"""Other threads change the arguments of calls. The results are unspecified, but nothing crashes and every call ends.
+"""Tests in which other threads change the arguments of a call. The results are unspecified, but the process does not crash, and every
+call ends.
 
-Arguments that can change and are short are copied, so for them the result is that of one of their values, or of a mixture.
+Short arguments that can change are copied at the start of a call. The result then corresponds to one of the values of the argument, or
+to a mixture of them.
 """
 
 import io
@@ -102,7 +104,7 @@ def test_threads_that_change_arguments(size):
         while not stop.is_set():
             for pattern in patterns:
                 for view in views:
-                    # For a long array, numpy releases the interpreter lock while it copies.
+                    # While numpy copies a long array, it does not hold the interpreter lock, so the call in the other thread can run.
                     numpy.copyto(view, pattern[: view.size])
 
     thread = threading.Thread(target=change)
@@ -159,10 +161,10 @@ def test_file_objects_that_change_arguments(key, size):
 
 @pytest.mark.parametrize("mode", ["AESSIV", "AESGCMSIV", "encrypt_many"])
 def test_short_arguments_are_read_once(key, mode):
-    """These modes need the message and its associated data twice. The result must belong to one content of the buffer."""
+    """These modes process the message and its associated data twice. Both passes must use the same content of the buffer."""
     message, stop = bytearray(1024), threading.Event()
     contents = numpy.frombuffer(data(2 * len(message)), numpy.uint8).reshape(2, -1)
-    # One call of numpy writes both contents 1000 times in turn, without the interpreter lock.
+    # A single call of numpy writes the two contents alternately, 1000 times each, without the interpreter lock.
     shape = (1000, *contents.shape)
     to = as_strided(numpy.frombuffer(message, numpy.uint8), shape, (0, 0, 1))
     source = as_strided(contents, shape, (0, len(message), 1))
@@ -192,7 +194,7 @@ def test_short_arguments_are_read_once(key, mode):
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1023, 1024, 1025, 40_000])
 @pytest.mark.parametrize("start", [0, 1, 5])
 def test_copies_have_the_bytes_of_the_buffer(key, size, start):
-    """Lengths and alignments around those that are copied in words."""
+    """Tests lengths and alignments close to those for which the copy uses whole words."""
     whole = data(size + start)
     view = memoryview(bytearray(whole))[start:]
     cipher, nonce = aead.AESGCM(bytearray(key)), data(12)
@@ -210,7 +212,7 @@ def test_copies_have_the_bytes_of_the_buffer(key, size, start):
 
 @pytest.mark.parametrize("size", [0, 1, 2, 16, 1000, 1024, 1025, 1 << 20])
 def test_new_bytes_are_new_objects(key, size):
-    """The interpreter shares some short `bytes`, which must not be written to."""
+    """The interpreter shares some short objects of the type bytes. The library must not write a result into them."""
     before = [bytes([value]) for value in range(256)]
     nonce = data(12)
     results = [aead.AESGCM(key).decrypt(nonce, aead.AESGCM(key).encrypt(nonce, bytes([fill]) * size, None), None) for fill in (1, 2)]

@@ -1,4 +1,4 @@
-"""The parts of the package that a program sees besides the results: names, messages, warnings, arguments."""
+"""Tests the names, messages, warnings and arguments of the package."""
 
 import io
 import logging

@@ -1,4 +1,5 @@
-"""Arrays of other libraries: the classes of lockstep.aead and lockstep.tensor against pyca, on the host and on the emulator of GPUs."""
+"""Tests with arrays of other libraries, on the host and on the emulator of GPUs. The classes of lockstep.aead and the functions of
+lockstep.tensor are compared with pyca."""
 
 import gc
 import sys
@@ -13,12 +14,12 @@ import lockstep
 from lockstep import _arrays, aead, tensor
 from lockstep.random import Generator
 
-# Mode, and the lengths of its key and its nonce in bytes.
+# Each entry has a mode, and the lengths in bytes of its key and its nonce.
 MODES = [("AESGCM", 32, 12), ("AESGCMSIV", 16, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12)]
 
 
 class Copying(Dlpack):
-    """An array whose library exports a copy."""
+    """An array whose library exports a copy of it instead of its own memory."""
 
     def __dlpack__(self, **arguments):
         return self.array.__dlpack__(**{**arguments, "copy": True})
@@ -84,7 +85,7 @@ class TestClassesOnTheHost:
             cipher.encrypt(nonce, Dlpack(plain, (8, 0)), None)
 
     def test_without_a_gpu(self, key):
-        """A tensor of a GPU that Lockstep does not have is an error."""
+        """A tensor in the memory of a GPU is refused if Lockstep does not have this GPU."""
         with lockstep.use("cpu"), pytest.raises(ValueError, match="cuda:0"):
             aead.AESGCM(key).encrypt(data(12), Dlpack(numpy.zeros(8, numpy.uint8), (2, 0)), None)
 
@@ -192,13 +193,13 @@ class TestBatchesOnTheHost:
 
 
 class TestDevices:
-    """Memory of the emulator, by the same code as memory of a GPU."""
+    """Tests with memory of the emulator. The same code processes the memory of a GPU."""
 
     def test_memory(self, emulator):
         array = on_device(b"abcdef", (2, 3))
         assert (array.shape, array.nbytes, array.device) == ((2, 3), 6, emulator)
         assert array.tobytes() == b"abcdef"
-        # The type of the device is 12 (kDLExtDev), so that no library treats this memory as memory of a GPU.
+        # The device type is 12 (kDLExtDev), so no library takes this memory for memory of a GPU.
         assert array.__dlpack_device__() == (12, 0)
         assert tensor.DeviceArray(5, emulator).tobytes() == bytes(5)
         for bad in (-1, "x", 1 << 60):
@@ -354,7 +355,7 @@ class TestDevices:
             tensor.seal(bytes(32), bytes(12), array)
             if (child := os.fork()) == 0:
                 result = tensor.seal(bytes(32), bytes(12), b"x" * 100000)
-                # The array in the memory of the parent's device is dropped without a call of its driver.
+                # The array is in the memory of the parent's device. The child drops it, which must not call the driver.
                 del array
                 os._exit(0 if bytes(result.status) == b"\\1" else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

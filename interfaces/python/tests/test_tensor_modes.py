@@ -1,4 +1,5 @@
-"""Arrays of other libraries with modes other than GCM: lockstep.tensor, lockstep.hazmat and batches of lockstep.aead, against pyca."""
+"""Tests with arrays of other libraries and with modes other than GCM. lockstep.tensor, lockstep.hazmat and the batches of lockstep.aead
+are compared with pyca."""
 
 import signal
 
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import aead as pyca
 import lockstep
 from lockstep import aead, hazmat, tensor
 
-# Class, and the lengths of its key and its nonce in bytes.
+# Each entry has a class, and the lengths in bytes of its key and its nonce.
 MODES = [("AESGCM", 16, 12), ("AESGCMSIV", 32, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12), ("XAES256GCM", 32, 24)]
 COUNT, SIZE = 7, 333
 
@@ -20,7 +21,8 @@ def rows(count, size):
 
 
 def sealed(mode, keys, nonces, messages):
-    """Ciphertexts and tags by pyca; XAES-256-GCM, which pyca lacks, by the class of lockstep, which has its own tests."""
+    """Ciphertexts and tags that pyca computes. pyca lacks XAES-256-GCM, so these are computed by lockstep's class, which other tests
+    check."""
     kind = getattr(pyca, mode, None) or getattr(aead, mode)
     result = [kind(bytes(key)).encrypt(bytes(nonce), bytes(message), None) for key, nonce, message in zip(keys, nonces, messages)]
     return b"".join(message[:-16] for message in result), b"".join(message[-16:] for message in result)
@@ -42,7 +44,7 @@ def test_batches_on_the_host(mode, key_size, nonce_size, own_keys):
 
 
 def test_a_batch_in_place_is_not_interrupted():
-    """An interruption would leave the only copy of the data partly encrypted."""
+    """A batch that works in place is not interrupted: an interruption would leave the only copy of the data partly encrypted."""
     count = 96
     key, nonces, plain = data(32), rows(count, 12), numpy.zeros((count, 1 << 20), numpy.uint8)
     expected, work = bytes(tensor.seal(key, nonces, plain).data), plain.copy()
@@ -58,7 +60,7 @@ def test_a_batch_in_place_is_not_interrupted():
             signal.pause()
     finally:
         signal.signal(signal.SIGALRM, before)
-    # The signal may arrive before the call, which then leaves the data unchanged.
+    # If the signal arrives before the call, the call does not run and the data are unchanged. Otherwise all data are encrypted.
     assert work.tobytes() in (expected, plain.tobytes())
 
 

@@ -67,7 +67,7 @@ def test_bad_tensors(key):
 
 
 def test_operators(key):
-    # The data are integers: as floats, ciphertext may contain NaN, which does not compare equal to itself.
+    # The data are integers. As floats, the ciphertext could contain NaN, and the comparison would fail because NaN does not equal itself.
     nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.arange(400).reshape(4, 100)
     arguments, checks = (tensor_of(key), nonces, plain), ("test_schema", "test_faketensor")
     library.opcheck(torch.ops.lockstep.gcm_seal.default, arguments, test_utils=checks)
@@ -121,7 +121,8 @@ def test_a_key_in_a_wrong_place_is_not_shown(key, tmp_path, monkeypatch):
 
 
 def test_compiled(key):
-    """The operators in a graph of torch.compile without breaks. The backend runs the graph as it is: no C++ compiler is needed."""
+    """torch.compile accepts the operators in a graph without breaks. The backend of the test does not compile the graph, so no C++ compiler
+    is needed."""
 
     @torch.compile(backend="aot_eager", fullgraph=True)
     def mask(key, nonces, plain):
@@ -151,7 +152,7 @@ def test_numbers(key):
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_tensor_operations_make_the_same_numbers(key, bits, monkeypatch):
-    """The operations that make numbers on a GPU make the same numbers on the CPU."""
+    """The array operations that make random numbers on a GPU make the same numbers here, on the CPU."""
     monkeypatch.setattr(_random_arrays, "_BATCH", 4096)
     name = f"float{bits}"
     for kind in ("uniform", "normal"):
@@ -189,7 +190,7 @@ def test_modes(key, mode):
 
 
 def test_batches_of_aead(key):
-    """If tensors are passed in place of buffers, the results are tensors."""
+    """If the arguments are tensors and not buffers, the results are tensors too."""
     nonces, plain = tensor_of(data(5 * 12), 5, 12), torch.randn(5, 16, dtype=torch.bfloat16)
     sealed = aead.encrypt_many(aead.AESGCMSIV, tensor_of(key), nonces, plain)
     assert (sealed.shape, sealed.dtype) == ((5, 48), torch.uint8)

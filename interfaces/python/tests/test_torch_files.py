@@ -14,7 +14,7 @@ import lockstep.torch  # noqa: E402
 from lockstep.safetensors import safe_open  # noqa: E402
 from lockstep.safetensors import torch as encrypted  # noqa: E402
 
-# Seconds after which a process counts as blocked.
+# A process that runs longer than this number of seconds counts as blocked.
 PATIENCE = 300
 TYPES = [
     "bool", "uint8", "int8", "uint16", "int16", "float16", "bfloat16", "uint32", "int32", "float32", "uint64", "int64", "float64",
@@ -149,8 +149,8 @@ def test_a_checkpoint_of_one_process(tmp_path):
                 content[at] ^= 1
             data.write_bytes(content)
             refused(stream.reader(folder), "InvalidTag")
-            # A plain checkpoint is refused. If only the data are encrypted, by the extension, the reader
-            # needs the extension.
+            # A plain checkpoint is refused. If only the data are encrypted, because they were written with the extension, they can be
+            # read only with the extension.
             plain, mixed = folder.parent / "plain", folder.parent / "mixed"
             dcp.save({"weight": torch.zeros(300, 400)}, checkpoint_id=plain)
             refused(stream.reader(plain), "metadata is None")
@@ -159,7 +159,7 @@ def test_a_checkpoint_of_one_process(tmp_path):
             loaded = {"weight": torch.zeros(300, 400)}
             dcp.load(loaded, storage_reader=dcp.FileSystemReader(mixed, _extension_registry=stream.registry()))
             assert (loaded["weight"] == 1).all()
-            # The metadata are authentic, but the data of the checkpoint are plain.
+            # The metadata are replaced by encrypted metadata, which are authentic, but the data of the checkpoint stay plain.
             metadata = (plain / ".metadata").read_bytes()
             with lockstep.open(plain / ".metadata", "wb", key=bytes(32), context=b"run 5") as file:
                 file.write(metadata)

@@ -1,4 +1,4 @@
-"""The texts and the equality of the package's objects, and the content of exceptions of the operating system."""
+"""Tests the text and the equality of the package's objects, and the content of its exceptions for errors of the operating system."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Uses of the package that type checkers must accept, and some that they must refuse. Checked, not run."""
+"""Uses of the package that type checkers must accept, and some uses that they must refuse. The file is only checked and never run."""
 
 import io
 from typing import assert_type

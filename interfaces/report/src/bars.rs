@@ -1,5 +1,5 @@
-//! Bar charts as SVG: the results of several contenders for each of several workloads. No crate for plots is used, for the
-//! reasons in [`crate::plot`].
+//! Draws bar charts as SVG. A chart compares the results of several contenders for each of several workloads. [`crate::plot`] explains
+//! why no crate for plots is used.
 
 use crate::plot::colour;
 use crate::svg::Svg;
@@ -12,7 +12,7 @@ pub struct Bars {
     pub title: String,
     /// The contenders, in the order of the legend.
     pub series: Vec<String>,
-    /// The groups: a name and the bars.
+    /// The groups, each with its name and its bars.
     pub groups: Vec<(String, Vec<Bar>)>,
 }
 
@@ -27,14 +27,14 @@ pub struct Bar {
     pub spread: (f64, f64),
 }
 
-/// The width of the names and the longest bar together; the rest of the chart is for numbers.
+/// The width of the names and of the longest bar together. The space to the right of the longest bar is for its number.
 const BOTH: f64 = 640.0;
 const TOP: f64 = 36.0;
 const THICK: f64 = 13.0;
 const GAP: f64 = 9.0;
 
 impl Bars {
-    /// Adds a group of bars. Each has the name of its contender, a value, and the lower and the upper end of the spread.
+    /// Adds a group of bars. Each bar has the name of its contender, a value, and the lower and the upper end of the spread.
     pub fn push<'n>(&mut self, group: &str, bars: impl IntoIterator<Item = (&'n str, f64, (f64, f64))>) {
         let bars = bars.into_iter().map(|(name, value, spread)| {
             let known = self.series.iter().position(|series| series == name);
@@ -50,7 +50,7 @@ impl Bars {
 
     /// The chart as SVG.
     pub fn svg(&self) -> String {
-        // Room for the longest name, at 7 units a character.
+        // The names get the width of the longest name, with 7 units for each character.
         let longest = self.groups.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         let left = (24.0 + 7.0 * longest as f64).clamp(100.0, 400.0);
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
@@ -58,7 +58,7 @@ impl Bars {
         let scale = if most > 0.0 { (BOTH - left) / most } else { 0.0 };
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
         let legend = TOP + rows + 18.0;
-        // A chart of bars is as wide as a line plot.
+        // The width is that of a line plot.
         let mut svg = Svg::new(&self.title, 734.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let mut top = TOP;
         for (name, bars) in &self.groups {
@@ -83,7 +83,7 @@ impl Bars {
 }
 
 impl Bar {
-    /// Draws the bar, its spread and its value; `scale` is the length of 1.
+    /// Draws the bar, its spread and its value. `scale` is the length of a bar with the value 1.
     fn draw(&self, svg: &mut Svg, left: f64, top: f64, scale: f64) {
         // A minimum length keeps every bar visible.
         let (length, thick) = ((self.value * scale).max(2.0), THICK - 2.0);

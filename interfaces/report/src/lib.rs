@@ -1,4 +1,4 @@
-//! Output of the command, its benchmarks and the lab: tables as text and HTML, plots as SVG, and wrapping of text.
+//! Formats the output of the command, of its benchmarks and of the lab: tables as text or HTML, plots as SVG, and wrapped text.
 #![forbid(unsafe_code)]
 
 pub mod bars;

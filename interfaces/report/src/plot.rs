@@ -1,12 +1,12 @@
-//! Line plots as SVG. The axes are logarithmic, as in the papers' plots of throughput over size, or linear.
+//! Draws line plots as SVG. The axes are either linear or logarithmic. In the papers, plots of throughput over size are logarithmic.
 //!
 //! The SVG is complete without a style sheet. The style sheet of a page sets the colours of the classes `ground`, `grid`,
 //! `ink`, `mark` and `series`, also for dark colour schemes.
 //!
-//! The crate plotters (0.3) is not used. Its SVG has no classes, so a plot cannot follow the colour scheme of the page. The
-//! SVG has no `<title>`, its coordinates are whole pixels, and each dash of a line is a separate element: a plot of four
-//! lines with 13 points takes 56 kB, and 13 kB here. The legend of plotters covers part of the plot. plotters has no grouped
-//! horizontal bars, so the layout of legends and of [`crate::bars`] would still be necessary here.
+//! The crate plotters (0.3) is not used, for these reasons. Its SVG has no classes, so a plot cannot follow the colour scheme of the
+//! page. The SVG has no `<title>`, and its coordinates are whole pixels. Each dash of a line is a separate element: a plot of four lines
+//! with 13 points takes 56 kB, and only 13 kB with this module. The legend of plotters covers a part of the plot. plotters has no
+//! grouped horizontal bars, so this crate would still have to lay out legends and the charts of [`crate::bars`].
 
 use crate::svg::Svg;
 pub use crate::svg::escaped;
@@ -16,9 +16,9 @@ pub use crate::svg::escaped;
 pub struct Line {
     /// The name in the legend.
     pub name: String,
-    /// Points, from left to right; on logarithmic axes both coordinates are above 0.
+    /// The points, from left to right. On logarithmic axes both coordinates must be above 0.
     pub points: Vec<(f64, f64)>,
-    /// The lower and the upper end of the spread at each point, or empty.
+    /// The lower and the upper end of the spread at each point. Empty if the line has no spread.
     pub spread: Vec<(f64, f64)>,
 }
 
@@ -49,8 +49,7 @@ pub struct Plot {
     pub marks: Vec<(f64, String)>,
 }
 
-/// Colour and dash pattern of each series. The patterns distinguish the lines for readers who cannot distinguish the
-/// colours.
+/// The colour and the dash pattern of each series. Readers who cannot distinguish the colours can distinguish the patterns.
 const STYLES: [(&str, &str); 8] = [
     ("#2f74c0", ""),
     ("#d1495b", "7 3"),
@@ -77,7 +76,7 @@ struct Axis {
     low: f64,
     high: f64,
     labels: Vec<f64>,
-    /// Grid lines without a label.
+    /// The values of the grid lines without a label.
     minor: Vec<f64>,
 }
 
@@ -93,7 +92,7 @@ fn extent(values: impl Iterator<Item = f64>, scale: Scale) -> Option<(f64, f64)>
 impl Axis {
     /// A range whose ends are powers of two, with at most 13 labels.
     fn powers_of_two((low, high): (f64, f64)) -> Axis {
-        // A rounding error of the logarithm must not add a power.
+        // Without the term 1e-9, a rounding error of the logarithm could add a power of two to the range.
         let (low, high) = ((low.log2() + 1e-9).floor(), (high.log2() - 1e-9).ceil());
         let high = if low < high { high } else { low + 1.0 };
         let step = ((high - low) / 12.0).ceil().max(1.0);
@@ -111,7 +110,7 @@ impl Axis {
         let from = all().rfind(|at| *at <= low * (1.0 + 1e-9)).unwrap_or(low);
         let to = all().find(|at| *at >= high * (1.0 - 1e-9) && *at > from * 1.5).unwrap_or(high);
         let inside = |at: &f64| *at >= from * (1.0 - 1e-9) && *at <= to * (1.0 + 1e-9);
-        // Fewer labels on a long axis.
+        // A long axis has fewer labels per decade.
         let labels: &'static [f64] = if to / from > 2000.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let labels = steps(labels).filter(inside).collect();
         let minor = steps(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).filter(inside).collect();
@@ -130,7 +129,7 @@ impl Axis {
     }
 }
 
-/// The two axes, and the positions of values on the picture.
+/// The two axes. They determine the position of a value in the picture.
 struct Area {
     scale: Scale,
     across: Axis,
@@ -146,7 +145,7 @@ impl Area {
         TOP + HEIGHT - self.place(&self.up, value) * HEIGHT
     }
 
-    /// The position of a value on an axis, from 0 to 1.
+    /// The position of a value on an axis: 0 is the low end of the axis, 1 is its high end.
     fn place(&self, Axis { low, high, .. }: &Axis, value: f64) -> f64 {
         match self.scale {
             Scale::Logarithmic => (value / low).ln() / (high / low).ln(),
@@ -183,7 +182,7 @@ impl Plot {
         Plot { title: title.into(), across, up: up.into(), scale: Scale::Logarithmic, lines, marks }
     }
 
-    /// Adds a point and the ends of its spread to the line of this name, from left to right.
+    /// Adds a point, with the ends of its spread, at the right end of the line with this name.
     pub fn push(&mut self, name: &str, point: (f64, f64), spread: (f64, f64)) {
         let known = self.lines.iter().position(|line| line.name == name);
         let index = known.unwrap_or_else(|| {
@@ -194,18 +193,18 @@ impl Plot {
         self.lines[index].spread.push(spread);
     }
 
-    /// The plot as SVG. Without points it has the text "nothing was measured".
+    /// The plot as SVG. If there are no points, the picture has the text "nothing was measured".
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let spreads = self.lines.iter().flat_map(|line| &line.spread).flat_map(|(low, high)| [*low, *high]);
         let across = extent(points().map(|point| point.0), self.scale);
         let up = extent(points().map(|point| point.1).chain(spreads), self.scale);
-        // Two columns for long names.
+        // The legend has two columns if a name is long, otherwise three.
         let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
         let columns = if longest > 26 { 2 } else { 3 };
         let (width, legend) = (WIDTH + 20.0, TOP + HEIGHT + 58.0);
         let height = legend + 18.0 * self.lines.len().div_ceil(columns) as f64;
-        // Half of the last label on the horizontal axis may be beyond the plot.
+        // The picture is wider than the plot, because half of the last label on the horizontal axis may lie to the right of the plot.
         let mut svg = Svg::new(&self.title, LEFT + width + 4.0, height);
         let (Some(across), Some(up)) = (across, up) else {
             svg.text(format_args!("x=\"70\" y=\"60\""), "nothing was measured");
@@ -219,7 +218,7 @@ impl Plot {
         self.axes(&mut svg, &area);
         self.marked(&mut svg, &area);
         for (index, line) in self.lines.iter().enumerate() {
-            // A colour that is used again gets another dash pattern.
+            // If a colour is used a second time, its dash pattern differs.
             let dashes = STYLES[(index + index / STYLES.len()) % STYLES.len()].1;
             let colour = colour(index);
             let style = format!("stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dashes}\"");
@@ -241,7 +240,7 @@ impl Plot {
             svg.element(format_args!(
                 "path class=\"mark\" d=\"M{x:.1} {TOP}V{bottom}\" stroke=\"#333\" stroke-dasharray=\"4 4\""
             ));
-            // A label is inside of the plot, and below the label of the previous mark.
+            // Each label lies within the plot. It is lower than the label of the previous mark, so that the labels do not overlap.
             let (x, anchor) = if x > LEFT + WIDTH / 2.0 { (x - 5.0, "end") } else { (x + 5.0, "start") };
             let place = format!("x=\"{x:.1}\" y=\"{}\"", TOP + 14.0 + 15.0 * (number % 6) as f64);
             svg.text(format_args!("{place} text-anchor=\"{anchor}\" font-style=\"italic\""), words);

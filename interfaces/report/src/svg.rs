@@ -1,4 +1,4 @@
-//! An SVG picture as text, element by element.
+//! Writes an SVG picture as text, element by element.
 
 use std::fmt::{Arguments, Write};
 
@@ -17,7 +17,7 @@ impl Svg {
         ))
     }
 
-    /// Adds an element without content: its name and attributes.
+    /// Adds an element without content. `element` is its name and its attributes.
     pub(crate) fn element(&mut self, element: Arguments<'_>) {
         // Writing to a string does not fail.
         let _ = writeln!(self.0, "<{element}/>");
@@ -34,7 +34,7 @@ impl Svg {
     }
 }
 
-/// Text with the special characters of XML escaped.
+/// Escapes the special characters of XML in a text.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,9 +1,9 @@
-//! Tables, for the terminal and for pages.
+//! Formats tables for the terminal and for HTML pages.
 
 use crate::svg::escaped;
 use crate::text::{WIDTH, wrap};
 
-/// A table: the first columns are text, the others numbers.
+/// A table. The first columns contain text, and all further columns contain numbers.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// The title above the table.
@@ -33,9 +33,9 @@ impl Table {
 
     /// The table for a terminal, with lines of at most [`WIDTH`] characters.
     ///
-    /// Titles are broken into several lines if the table would otherwise be too wide. If that is not enough, the
-    /// columns that do not fit are printed below, after a repetition of the text columns. Columns whose titles start
-    /// with the same word stay together.
+    /// If the table is too wide, titles are broken into several lines. If the table is then still too wide, the columns that
+    /// do not fit are printed below, and the text columns are repeated before them. Adjacent columns whose titles start with
+    /// the same word stay together.
     pub fn text(&self) -> String {
         let columns =
             |lines| -> Vec<Column> { (0..self.head.len()).map(|index| self.column(index, lines)).collect() };
@@ -45,7 +45,7 @@ impl Table {
         for part in self.parts(&columns) {
             text.push('\n');
             let lines = part.iter().map(|&index| columns[index].head.len()).max().unwrap_or_default();
-            // Short titles are aligned with the last line.
+            // A title with fewer lines than other titles starts further down, so that all titles end in the same line.
             let title = |line: usize, column: &Column| {
                 let at = (line + column.head.len()).checked_sub(lines);
                 at.map_or(String::new(), |at| column.head[at].clone())
@@ -66,7 +66,7 @@ impl Table {
         text
     }
 
-    /// The layout of a column whose title has at most `lines` lines, if its words allow that.
+    /// The layout of a column. The column is wide enough for its cells, and for its title in at most `lines` lines.
     fn column(&self, index: usize, lines: usize) -> Column {
         let head = &self.head[index];
         let words = head.split_whitespace().map(|word| word.chars().count()).max().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Table {
         Column { head: wrap(head, width), width: 2 + width }
     }
 
-    /// Groups of columns that fit side by side, by their indices.
+    /// The columns, divided into groups that fit side by side. A column is represented by its index.
     fn parts(&self, columns: &[Column]) -> Vec<Vec<usize>> {
         let width = |part: &[usize]| part.iter().map(|&index| columns[index].width).sum::<usize>();
         let text: Vec<usize> = (0..self.text_columns).collect();
@@ -93,7 +93,7 @@ impl Table {
         parts
     }
 
-    /// The table in HTML, with its title; the classes `text` and `number` distinguish the cells.
+    /// The table in HTML, with its title. Cells with text have the class `text`, and cells with numbers the class `number`.
     pub fn html(&self) -> String {
         let row = |cells: &[String], tag: &str| {
             let cell = |(column, cell): (usize, &String)| {

@@ -1,4 +1,4 @@
-//! Text for terminals: line breaks, amounts, and text from other programs and files.
+//! Prepares text for terminals: wraps lines, formats amounts, and makes text from other programs and files safe to print.
 
 /// Maximum number of characters in a line of text: the default width of a terminal.
 pub const WIDTH: usize = 80;
@@ -19,7 +19,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Minimum room for text after a label, in characters.
+/// Minimum number of characters that a label must leave for the text after it.
 const MIN_ROOM: usize = 20;
 
 /// A label followed by a wrapped text, in lines of at most `width` characters, each with its line break. All lines
@@ -56,13 +56,13 @@ pub fn bytes(bytes: u64) -> String {
     let mut units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
     let unit = units.find(|_| {
         value /= 1024.0;
-        // A value that would be printed as 1024.0 gets the next unit.
+        // A value of 1023.95 or more would be printed as 1024.0, so it gets the next unit.
         value < 1023.95
     });
     format!("{value:.1} {}", unit.expect("fewer than 1024 EiB"))
 }
 
-/// Three significant digits, at most four decimals.
+/// A number with three significant digits, but at most four decimals.
 pub fn digits(value: f64) -> String {
     let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 4.0) as usize;
     format!("{value:.decimals$}")
@@ -83,13 +83,14 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// Replaces control characters, which could be commands to a terminal. For text from files and other programs.
+/// Replaces control characters, which could be commands to a terminal. Text from files and other programs must pass through this
+/// function before it is printed.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// A message of another program or library on one line: without line breaks, control characters, marks of text direction
-/// and a full stop at the end.
+/// Puts a message of another program or library on one line. The result has no line breaks, control characters or marks of text
+/// direction, and no full stop at the end.
 pub fn one_line(message: &impl ToString) -> String {
     let message = message.to_string();
     let words: Vec<_> = message.split_whitespace().collect();

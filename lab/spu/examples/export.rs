@@ -1,5 +1,5 @@
-//! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 (`.raw`), kernels as functions, a program
-//! with every instruction, and `tests/gnu/text.s`, which tests the syntax.
+//! Writes programs as source for the GNU assembler (`.s`) and as a raw image from address 0 (`.raw`): every kernel, kernels as functions, a
+//! program with every instruction, and `tests/gnu/text.s`, which tests the syntax.
 
 use std::path::Path;
 
@@ -28,14 +28,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     write("every-instruction", &every_instruction()?)?;
-    // This file is the hand-written source of the program, not its export.
+    // The file `text.s` is replaced by the source that the program was assembled from, which is written by hand.
     const TEXT: &str = include_str!("../tests/gnu/text.s");
     write("text", &assemble("text.s", TEXT)?)?;
     std::fs::write(Path::new(&folder).join("text.s"), TEXT)?;
     Ok(())
 }
 
-/// Each instruction with operands of every type.
+/// A program with every instruction, each with operands of every type.
 fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
     let mut text = String::new();
     for &op in Op::ALL {
@@ -47,7 +47,7 @@ fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
         let inst = Inst::decode(inst.encode()).ok_or("encoded, so it decodes")?;
         text += &format!("{inst}\n");
     }
-    // The hints refer to branches after them, so the program must continue after the hints.
+    // A branch hint refers to an address after the hint, so instructions must follow.
     text += &"nop\nlnop\n".repeat(8);
     // The GNU assembler pads sections to a multiple of 16 bytes, so the program ends with the padding.
     text += ".align 4\n";

@@ -1,12 +1,12 @@
-//! Alternating rounds and their statistics, for the examples that measure speed.
+//! Measures functions in alternating rounds and computes statistics, for the examples that measure speed.
 
 #![allow(dead_code, reason = "each example uses some of the functions")]
 
 use std::time::{Duration, Instant};
 
-/// Nanoseconds of a call: for each function of `calls`, the result of each round. The functions alternate in the rounds, because
-/// other programs may run on the machine. Each function is called as often in a round as `round` allows; the calls before the first
-/// round, which determine this number, warm up.
+/// For each function in `calls`, returns the nanoseconds of a call in each round. The functions alternate in the rounds, because
+/// other programs may run on the machine. In a round, each function is called as many times as fit into the time `round`. Calls
+/// before the first round determine this number, and are also the warm-up.
 pub(crate) fn alternate(rounds: usize, round: Duration, calls: &mut [&mut dyn FnMut()]) -> Vec<Vec<f64>> {
     let timed = |call: &mut dyn FnMut(), count: u32| {
         let start = Instant::now();
@@ -30,7 +30,7 @@ pub(crate) fn alternate(rounds: usize, round: Duration, calls: &mut [&mut dyn Fn
     found
 }
 
-/// The value at this part of the sorted values: 0 is the least, 0.5 the median.
+/// A quantile of the values. `part` is 0 for the least value and 0.5 for the median.
 pub(crate) fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values[((values.len() - 1) as f64 * part) as usize]

@@ -22,10 +22,11 @@ const USAGE: &str = "usage: valgrind leak_probe cpu/soft[@WIDTH]|cpu/aesni|core|
        valgrind leak_probe verdicts|early-exit
        valgrind leak_probe operations";
 
-/// Blocks of a message: enough for the widest loops of both kernels (32 and 8 blocks), all narrower ones, and a tail.
+/// Number of blocks of a message. The message is long enough for the widest loops of both kernels (32 and 8 blocks), for all narrower
+/// loops, and for a tail.
 const BLOCKS: usize = 64 + 32 + 15;
 
-/// More messages than any kernel interleaves.
+/// Number of messages of a batch, which is more than any kernel interleaves.
 const MESSAGES: usize = 19;
 
 type Operation = fn(&Probe);
@@ -102,8 +103,8 @@ fn secret_key(len: usize) -> Key {
     Key::new(&secret(len)).expect("a length of AES")
 }
 
-/// Secret keys of a cipher. They are marked after construction: XTS compares its two keys and branches on the result,
-/// which reveals neither key.
+/// Secret keys of a cipher. The keys are marked as secret only after their construction, because the construction of an XTS key
+/// compares its two halves and branches on the result. This branch reveals neither half.
 fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
     let lengths: &[usize] = if cipher == Cipher::Xts { &[32, 64] } else { &[16, 24, 32] };
     let make = |&len: &usize| {
@@ -119,7 +120,7 @@ fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
     keys
 }
 
-/// Checks that a result depends on the secrets, and declassifies it.
+/// Checks that a result depends on the secrets, and then marks it as public.
 fn taken(what: &str, result: &mut [u8]) {
     if !is_hidden(result) {
         eprintln!(
@@ -136,7 +137,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// A kernel by its name, which `@` and the greatest width of its registers may follow.
+    /// Selects a kernel by its name. `@` and the greatest width of its registers may follow the name.
     fn new(kernel: &str) -> Self {
         let (kernel, widest) = kernel.split_once('@').unwrap_or((kernel, ""));
         match Width::ALL.iter().find(|width| format!("{width:?}") == widest) {
@@ -156,7 +157,8 @@ impl Probe {
         }
     }
 
-    /// Bytes of a test message. CFB8 and CFB1 need 16 and 128 block encryptions for each block.
+    /// Number of bytes of a test message. Messages of CFB8 and CFB1 are shorter, because these modes need 16 and 128 block encryptions
+    /// for each block.
     fn len(cipher: Cipher) -> usize {
         match cipher {
             Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc => 16 * BLOCKS,
@@ -166,7 +168,7 @@ impl Probe {
         }
     }
 
-    /// Each cipher in both directions, one message.
+    /// Runs each cipher in both directions on one message.
     fn ciphers(&self) {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -181,7 +183,7 @@ impl Probe {
         }
     }
 
-    /// Each cipher in both directions, a batch of messages.
+    /// Runs each cipher in both directions on a batch of messages.
     fn batches(&self) {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -202,7 +204,7 @@ impl Probe {
         }
     }
 
-    /// Each cipher in both directions, as a stream in pieces that cross blocks.
+    /// Runs each cipher in both directions as a stream. The pieces of the stream do not end at the ends of blocks.
     fn streams(&self) {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -226,7 +228,7 @@ impl Probe {
         }
     }
 
-    /// Adds padding. [`verdicts`] tests its removal.
+    /// Encrypts with padding. [`verdicts`] tests the removal of padding.
     fn padding(&self) {
         for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
             for key in cipher_keys(cipher) {
@@ -242,8 +244,8 @@ impl Probe {
         }
     }
 
-    /// Fused GCM with nonces of 12 bytes, and GCM composed of passes with a nonce of 8 bytes. Opening is tested by
-    /// [`verdicts`].
+    /// Seals with fused GCM and nonces of 12 bytes, and with GCM composed of passes and a nonce of 8 bytes. [`verdicts`] tests
+    /// opening.
     fn gcm(&self) {
         for (key, nonce) in [(16, 12), (24, 8), (32, 12)] {
             let key = secret_key(key);
@@ -267,7 +269,8 @@ impl Probe {
         self.aead_batches(Aead::Gcm);
     }
 
-    /// A fused AEAD of messages that each have their own key: groups of keys, short messages, steps of the fused loop.
+    /// Runs a fused AEAD on messages that each have their own key. The batch has groups of keys, short messages, and messages that are long
+    /// enough for the fused loop.
     fn aead_batches(&self, mode: Aead) {
         for size in [16, 24, 32] {
             let keys: Vec<_> = (0..MESSAGES).map(|_| secret_key(size)).collect();
@@ -376,7 +379,7 @@ fn message<'d>(
     AeadMessage { key, nonce, aad, data: Data::in_place(data), tag, status: Status::Pending }
 }
 
-/// The portable key expansion, which no CPU kernel uses.
+/// Runs the portable key expansion, which no CPU kernel uses.
 fn core() {
     for len in [16, 24, 32] {
         let key = secret_key(len);
@@ -385,8 +388,8 @@ fn core() {
     }
 }
 
-/// Branches on the verdict on a secret are permitted, so there are a few reports. Their number must not depend on the
-/// position of the wrong byte.
+/// Runs operations that branch on a verdict, such as whether a tag is right. These branches are permitted and cause a few reports, but
+/// the number of reports must not depend on the position of the wrong byte.
 fn verdicts() {
     let mut unpads = Vec::new();
     for fill in [0u8, 1, 2, 9, 15, 16, 17, 0x80, 0xff] {
@@ -404,7 +407,7 @@ fn verdicts() {
     for kernel in kernels {
         let probe = Probe::new(kernel);
         for mode in [Aead::Gcm, Aead::Ccm, Aead::GcmSiv, Aead::Ocb] {
-            // The number of reports must not depend on the length either: the longer messages enter the widest loops.
+            // The number of reports must not depend on the length of the message either. The longer message enters the widest loops.
             let mut opens = Vec::new();
             for len in [40, 16 * BLOCKS + 5] {
                 probe.open(len, mode, &mut opens);
@@ -425,7 +428,8 @@ fn has_aes() -> bool {
 }
 
 impl Probe {
-    /// Opens a message with its tag and with wrong ones, and adds the verdicts.
+    /// Opens a message with its tag and with wrong tags. Adds the expected verdicts, the actual verdicts and their numbers of reports to
+    /// `opens`.
     fn open(&self, len: usize, mode: Aead, opens: &mut Vec<(bool, (bool, u64))>) {
         let plain_key = Key::new(&[8; 16]).expect("16 bytes");
         let mut sealed = vec![1; len];
@@ -454,7 +458,7 @@ impl Probe {
     }
 }
 
-/// The control: a comparison that returns at the first difference.
+/// A comparison that leaks on purpose: it returns at the first difference. [`constant`] must detect this.
 fn early_exit() {
     let expected = [8; 16];
     let mut counts = Vec::new();
@@ -475,7 +479,7 @@ fn early_exit() {
     constant("a comparison that stops early", &counts);
 }
 
-/// The verdict, and the number of reports that it causes.
+/// Returns the verdict, and the number of reports that its computation causes.
 fn count(verdict: impl FnOnce() -> bool) -> (bool, u64) {
     let before = reports();
     let mut verdict = [u8::from(verdict())];
@@ -502,7 +506,7 @@ fn constant(what: &str, found: &[(bool, (bool, u64))]) {
 
 static TABLE: [u8; 256] = [0x63; 256];
 
-/// The control for addresses: a table lookup, as in implementations with tables.
+/// An address that leaks on purpose: the index of a table lookup is secret, as in implementations of AES with tables.
 fn table() {
     let key = secret(16);
     let mut result = [0];

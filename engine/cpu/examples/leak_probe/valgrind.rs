@@ -13,9 +13,9 @@ fn request(code: u64, arguments: [u64; 3]) -> u64 {
     let [a, b, c] = arguments;
     let block = [code, a, b, c, 0, 0];
     let mut answer = 0u64;
-    // SAFETY: on a processor, this rotates a register by 128 bits in total and exchanges another with itself: only the flags
-    // change. Valgrind recognises the sequence; it reads the block that rax points to, performs the request and returns the
-    // result in rdx.
+    // SAFETY: without valgrind, the instructions rotate one register by 128 bits in total and exchange another register with itself, so
+    // only the flags change. Valgrind recognises this sequence of instructions: it reads the block to which rax points, performs the
+    // request, and returns the result in rdx.
     unsafe {
         asm!(
             "rol rdi, 3",
@@ -35,7 +35,7 @@ pub(crate) fn is_running() -> bool {
     request(RUNNING_ON_VALGRIND, [0; 3]) > 0
 }
 
-/// Number of reports so far, including repeated ones.
+/// Number of reports so far, including repeated reports.
 pub(crate) fn reports() -> u64 {
     request(COUNT_ERRORS, [0; 3])
 }
@@ -59,9 +59,9 @@ pub(crate) fn reveal(bytes: &mut [u8]) {
 /// True if every byte depends on a secret.
 pub(crate) fn is_hidden(bytes: &[u8]) -> bool {
     let mut bits = vec![0u8; bytes.len()];
-    // Writes `bits`, which is as long as `bytes`.
+    // The request writes to `bits`, which is as long as `bytes`.
     let done = request(GET_VBITS, [bytes.as_ptr() as u64, bits.as_mut_ptr() as u64, bytes.len() as u64]);
-    // The compiler assumes that the request has not changed `bits`; `black_box` makes it read them.
+    // The compiler assumes that the request has not changed `bits`. `black_box` makes the compiler read the new values.
     let bits = std::hint::black_box(bits);
     done == 1 && bits.iter().all(|&bits| bits != 0)
 }

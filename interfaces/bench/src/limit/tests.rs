@@ -8,7 +8,7 @@ fn times(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0, |sum: u8, bit| (sum << 1) ^ ((sum >> 7) * 0x1b) ^ (((b >> bit) & 1) * a))
 }
 
-/// SubBytes (FIPS 197, 5.1.1): the inverse, which is the power 254, and the affine transformation.
+/// The table of SubBytes (FIPS 197, 5.1.1): the inverse of the byte, computed as its power 254, and then the affine transformation.
 static SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let inverse = (0..254).fold(1, |power, _| times(power, byte as u8));
@@ -27,12 +27,12 @@ fn software_round(block: u128, key: u128) -> u128 {
     u128::from_le_bytes(mixed) ^ key
 }
 
-/// The carry-less product of the low halves.
+/// The carry-less product of the low halves of two values.
 fn product(a: u128, b: u128) -> u128 {
     (0..64).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ ((a & u128::from(u64::MAX)) << bit))
 }
 
-/// The result of a loop of [`super`], computed without AES and carry-less multiplication instructions.
+/// The expected result of a loop, computed without the instructions for AES and carry-less multiplication.
 fn expected(part: Part, rounds: usize, products: usize, lanes: usize, steps: usize) -> u128 {
     let mut blocks: Vec<u128> = (0..lanes).map(value).collect();
     let mut sums: [u128; 4] = std::array::from_fn(|at| value(MOST + at));
@@ -73,13 +73,13 @@ fn loops_compute_what_they_count() {
                 found[usize::from(is[1])] += 1;
                 assert_ne!(run(4), run(5));
             }
-            // Karatsuba's method and schoolbook multiplication give the same result.
+            // There are as many loops with three products for each block (Karatsuba's method) as with four (schoolbook method).
             assert!(part == Part::Cipher || found[0] == found[1], "{found:?}");
         }
     }
 }
 
-/// Parallel modes have a limit if the processor has the instructions; serial modes and batches have none.
+/// Parallel modes have a limit if the processor has the instructions. Serial modes and batches never have one.
 #[test]
 fn parallel_modes_have_a_limit() {
     let has_aes = loops(Part::Both, 10).next().is_some();

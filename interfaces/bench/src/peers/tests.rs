@@ -25,7 +25,7 @@ fn peers_compute_what_we_do() {
     assert_eq!(compared, 58);
 }
 
-/// The reported versions are those in the lock file.
+/// The versions of the peers in reports are the versions in the lock file.
 #[test]
 fn versions_are_those_of_the_lock_file() {
     let lock = include_str!("../../../../Cargo.lock");

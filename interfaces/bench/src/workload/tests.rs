@@ -28,8 +28,8 @@ fn no_call_reverses_another() {
     }
 }
 
-/// The digest detects a call that does nothing, even if the buffer contains the correct output of an earlier call. There are three
-/// cases: all calls after the first one do nothing, a single call does nothing, and, as a control, every call does its work.
+/// The digest detects a call that does nothing, although the buffer contains the correct output of an earlier call. The test has three
+/// cases: all calls after the first one do nothing, only one call does nothing, and every call does its work.
 #[test]
 fn an_opening_that_does_nothing_is_found() {
     let verifier = engine("cpu/soft");

@@ -1,4 +1,4 @@
-/* Authenticated modes: one message, batches, wrong tags. */
+/* Tests of the authenticated modes with one message, with batches and with wrong tags. */
 #include "check.h"
 
 struct aead {
@@ -26,11 +26,11 @@ static void one_message(const lockstep_engine *engine, const struct aead *it)
         OK(lockstep_aead_seal(engine, key, nonce, it->nonce_len, aad, 20, data, len, sealed, tag, 16));
         OK(lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, tag, 16, opened));
         CHECK(memcmp(opened, data, len) == 0);
-        /* Encrypts in place. */
+        /* Decrypts and encrypts in place. */
         OK(lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, tag, 16, sealed));
         CHECK(memcmp(sealed, data, len) == 0);
         OK(lockstep_aead_seal(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, sealed, tag, 16));
-        /* Changed associated data: nothing is released. */
+        /* If the associated data are wrong, the output contains no plaintext. */
         memset(opened, 0xee, LEN);
         FAILS(LOCKSTEP_ERROR_AUTHENTICATION,
               lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 19, sealed, len, tag, 16, opened));
@@ -40,7 +40,7 @@ static void one_message(const lockstep_engine *engine, const struct aead *it)
               lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, tag, 16, sealed));
         CHECK(is_all(sealed, len, 0));
     }
-    /* Pointers may be NULL if there are no bytes. */
+    /* A pointer may be NULL if its length is 0. */
     OK(lockstep_aead_seal(engine, key, nonce, it->nonce_len, NULL, 0, NULL, 0, NULL, tag, 16));
     OK(lockstep_aead_open(engine, key, nonce, it->nonce_len, NULL, 0, NULL, 0, tag, 16, NULL));
     lockstep_key_free(key);
@@ -81,7 +81,7 @@ static void batch(const lockstep_engine *engine, const struct aead *it)
     lockstep_key_free(key);
 }
 
-/* Keys of different sizes in one batch, and keys of different modes, which is an error. */
+/* The keys of a batch may have different sizes, but keys of different modes are an error. */
 static void mixed_keys(const lockstep_engine *engine)
 {
     lockstep_key *small = new_key(LOCKSTEP_AEAD_GCM, 16), *large = new_key(LOCKSTEP_AEAD_GCM, 32);
@@ -95,7 +95,7 @@ static void mixed_keys(const lockstep_engine *engine)
     OK(lockstep_aead_open_batch(engine, messages, 2));
     CHECK(is_all(data[0], 32, 0));
     CHECK(messages[0].status == LOCKSTEP_STATUS_DONE && messages[1].status == LOCKSTEP_STATUS_DONE);
-    /* A refused call does not leave the statuses of the previous call. */
+    /* A refused call sets all statuses to PENDING, so that the statuses of the previous call do not remain. */
     messages[1].nonce = NULL;
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_aead_open_batch(engine, messages, 2));
     CHECK(messages[0].status == LOCKSTEP_STATUS_PENDING && messages[1].status == LOCKSTEP_STATUS_PENDING);
@@ -135,8 +135,8 @@ static void print_bytes(const char *name, size_t number, const uint8_t *bytes, s
     printf("\n");
 }
 
-/* Keys count up from 0, nonces from 64, associated data from 128; the data are 1, 8, 15, ... tests/capi/vectors.rs computes
- * the same. */
+/* The bytes of keys count up from 0, those of nonces from 64, and those of associated data from 128. The data are 1, 8, 15, ...
+ * tests/capi/vectors.rs computes the same results. */
 void print_vectors(const lockstep_engine *engine)
 {
     uint8_t nonce[32], aad[20], data[LEN], out[LEN + 16], iv[16];

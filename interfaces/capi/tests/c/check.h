@@ -1,4 +1,4 @@
-/* Checks of the test program. A failed check ends the program. */
+/* Macros and functions with which the test program makes its checks. A failed check ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -17,13 +17,13 @@
         }                                                                                    \
     } while (0)
 
-/* The call succeeds. */
+/* Checks that the call succeeds. */
 #define OK(call) CHECK((call) == LOCKSTEP_OK)
 
-/* The call fails with this code and a message. */
+/* Checks that the call fails with this code, and that there is an error message. */
 #define FAILS(code, call) CHECK((call) == (code) && lockstep_last_error_message()[0] != '\0')
 
-/* `len` bytes: first, first + step, ... */
+/* Sets `len` bytes to first, first + step, first + 2 step, and so on. */
 static inline void count_up(uint8_t *bytes, size_t len, unsigned first, unsigned step)
 {
     for (size_t i = 0; i < len; i++)
@@ -38,7 +38,7 @@ static inline int is_all(const uint8_t *bytes, size_t len, uint8_t value)
     return 1;
 }
 
-/* Each byte has one of two values. */
+/* True if each byte has one of the two values. */
 static inline int is_all_of(const uint8_t *bytes, size_t len, uint8_t one, uint8_t other)
 {
     for (size_t i = 0; i < len; i++)

@@ -1,4 +1,5 @@
-/* Modes without authentication, MACs, key wrap. The results themselves are compared by `vectors`. */
+/* Tests of the modes without authentication, the MACs and key wrap. `program vectors` compares their results with those of the reference
+ * implementation. */
 #include "check.h"
 
 enum { LEN = 96, COUNT = 4 };
@@ -15,7 +16,7 @@ static void one_mode(const lockstep_engine *engine, int cipher)
     memset(iv, 5, 16);
     OK(lockstep_cipher_decrypt(engine, cipher, key, cipher == LOCKSTEP_CIPHER_ECB ? NULL : iv, out, LEN, back));
     CHECK(memcmp(back, data, LEN) == 0 && memcmp(out, data, LEN) != 0);
-    /* Two calls continue a message. */
+    /* The second call continues the message of the first call. */
     if (cipher != LOCKSTEP_CIPHER_XTS) {
         memset(iv, 5, 16);
         OK(lockstep_cipher_encrypt(engine, cipher, key, iv, data, 32, back));

@@ -1,4 +1,4 @@
-/* Memory of a device: copies, modes, tables, wrapped pointers. The results are compared with those of the CPU. */
+/* Tests with memory of a device: copies, modes, tables and wrapped pointers. The results are compared with those of the CPU. */
 #include "check.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void modes(const lockstep_engine *engine, const lockstep_engine *cpu)
         CHECK(is_all(got, LEN, 0));
         lockstep_key_free(aead);
     }
-    /* Parts that are outside, overlap or have different lengths. */
+    /* Ranges are refused if they exceed the buffer, overlap in part, or have different lengths. */
     lockstep_device_range outside = {to, 1, LEN}, part = {from, 1, LEN - 1}, huge = {to, SIZE_MAX, 2};
     lockstep_device_range head = {from, 0, LEN - 1};
     FAILS(LOCKSTEP_ERROR_OUTPUT,
@@ -60,7 +60,7 @@ static void modes(const lockstep_engine *engine, const lockstep_engine *cpu)
           lockstep_device_cipher(engine, LOCKSTEP_CIPHER_CTR, 3, key, iv, &input, &output, NULL));
     FAILS(LOCKSTEP_ERROR_OUTPUT, lockstep_device_upload(from, LEN, data, 1, NULL));
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_device_download(NULL, 0, got, 1, NULL));
-    /* Memory of a device that the engine does not have. */
+    /* The memory belongs to a device that the engine `cpu` does not have. */
     FAILS(LOCKSTEP_ERROR_UNKNOWN_DEVICE,
           lockstep_device_cipher(cpu, LOCKSTEP_CIPHER_CTR, LOCKSTEP_ENCRYPT, key, iv, &input, &output, NULL));
     lockstep_cipher_key_free(key);
@@ -68,7 +68,7 @@ static void modes(const lockstep_engine *engine, const lockstep_engine *cpu)
     lockstep_device_buffer_free(to);
 }
 
-/* Memory that another library has allocated. Here it is the memory of a buffer of Lockstep, passed by its address. */
+/* Wraps the address of memory that another library has allocated. In this test, the memory is that of another buffer of Lockstep. */
 static void wrapped(const lockstep_engine *engine)
 {
     uint8_t data[64], got[64];
@@ -85,7 +85,7 @@ static void wrapped(const lockstep_engine *engine)
         lockstep_device_buffer_free(wrapped);
         FAILS(LOCKSTEP_ERROR_NULL, lockstep_device_wrap(engine, NULL, NULL, 64, &wrapped));
         FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_device_wrap(engine, NULL, pointer, SIZE_MAX, &wrapped));
-        /* An empty tensor has no address. */
+        /* The address may be NULL if the length is 0, because an empty tensor has no address. */
         OK(lockstep_device_wrap(engine, NULL, NULL, 0, &wrapped));
         lockstep_device_range empty = {wrapped, 0, 0};
         lockstep_key *key = new_key(LOCKSTEP_AEAD_GCM, 16);
@@ -106,7 +106,7 @@ static void *wait_elsewhere(void *completion)
     return NULL;
 }
 
-/* Buffers and engine are freed before the work on the buffers has ended: freeing waits for the work. */
+/* The buffers and the engine are freed while the device works on the buffers. The call that frees them waits for the work. */
 static void early_free(const char *device)
 {
     enum { LONG = 1 << 16 };
@@ -196,7 +196,7 @@ static void tables(const lockstep_engine *engine, const lockstep_engine *cpu)
         lockstep_device_buffer_free(buffers[i]);
 }
 
-/* In a child process an engine that has opened a device fails, and a new engine works. */
+/* In a child process, an engine with a device that the parent has opened fails, but a new engine works. */
 static void forked(lockstep_engine *engine)
 {
     lockstep_device_buffer *buffer = upload(engine, "0123", 4);
@@ -211,7 +211,7 @@ static void forked(lockstep_engine *engine)
         lockstep_device_buffer *none;
         FAILS(LOCKSTEP_ERROR_FORKED, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 16, data, tag, 16));
         FAILS(LOCKSTEP_ERROR_FORKED, lockstep_device_allocate(engine, NULL, 16, &none));
-        /* Plaintext is not copied to an output that is not encrypted. */
+        /* If the encryption is refused, the plaintext is not copied to the output. */
         lockstep_cipher_key *cbc = new_cipher_key(LOCKSTEP_CIPHER_CBC, 16);
         uint8_t out[16];
         memset(data, 5, 16);

@@ -1,7 +1,7 @@
-/* The file format: buffers, streams, files, random access, key files. */
+/* Tests of the file format: encryption of buffers, streams and files, random access, and key files. */
 #include "check.h"
 
-/* More than a piece of the pipeline, so that there is progress before the end. */
+/* The data are longer than a piece of the pipeline, so that progress is reported before the end. */
 enum { LEN = 600 * 1024, CONTEXT = 7 };
 
 static const uint8_t context[CONTEXT] = {'c', 'o', 'n', 't', 'e', 'x', 't'};
@@ -9,7 +9,7 @@ static const uint8_t context[CONTEXT] = {'c', 'o', 'n', 't', 'e', 'x', 't'};
 struct memory {
     uint8_t *bytes;
     size_t len, at;
-    /* The number of calls before a call fails. If it is negative, no call fails. */
+    /* The number of calls that succeed before a call fails. If it is negative, no call fails. */
     int calls;
 };
 
@@ -20,7 +20,7 @@ static ptrdiff_t read_memory(void *user, uint8_t *buffer, size_t len)
         return -5;
     if (len > memory->len - memory->at)
         len = memory->len - memory->at;
-    /* Short reads are permitted. */
+    /* The callback returns fewer bytes than requested, which is permitted. */
     if (len > 10007)
         len = 10007;
     memcpy(buffer, memory->bytes + memory->at, len);
@@ -151,7 +151,7 @@ static void streams(const lockstep_engine *engine, const lockstep_file_key *key,
     free(out);
 }
 
-/* The data that the callbacks below use. */
+/* The data of the callbacks that call the library. */
 struct nested {
     const lockstep_engine *engine;
     const lockstep_file_key *key;
@@ -160,7 +160,7 @@ struct nested {
     int depth;
 };
 
-/* Uses the engine, fails, and succeeds. */
+/* Makes a call of the library that fails, and two calls that succeed. Returns 0 if the results are right. */
 static int seal_in_callback(const struct nested *nested)
 {
     uint8_t plain[100] = {1}, sealed[172];
@@ -193,7 +193,7 @@ static int read_at_and_read(void *user, uint64_t offset, uint8_t *buffer, size_t
     return read_at_memory(&nested->memory, offset, buffer, len);
 }
 
-/* Callbacks may call the library, also with the objects of the call. */
+/* A callback may call the library, even with the objects of the call that runs the callback. */
 static void calls_in_callbacks(const lockstep_engine *engine, const lockstep_file_key *key, uint8_t *data, uint8_t *sealed,
                                size_t sealed_len)
 {
@@ -269,7 +269,7 @@ static void files(const lockstep_engine *engine, const lockstep_file_key *key, c
     FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_reader_open_file(engine, key, NULL, 0, secret, &reader));
     CHECK(reader == NULL);
 
-    /* A truncated file: nothing, or its verified beginning, of one chunk. */
+    /* The file is truncated within its second chunk. No output appears, or with `partial` the first chunk, which is verified. */
     FILE *whole = fopen(secret, "rb");
     CHECK(whole != NULL && fread(part, 1, 17000, whole) == 17000 && fclose(whole) == 0);
     write_file(secret, part, 17000);
@@ -285,7 +285,7 @@ static void files(const lockstep_engine *engine, const lockstep_file_key *key, c
     FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_decrypt_file(engine, key, NULL, 0, secret, back, &options, &summary));
     CHECK(summary.plaintext_len == 0 && !exists(back));
 
-    /* A file of another program is named. */
+    /* If a file has the format of another program, the message names this program. */
     uint8_t foreign[100] = "Salted__";
     write_file(plain, foreign, sizeof foreign);
     FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_decrypt_file(engine, key, context, 7, plain, back, NULL, NULL));
@@ -293,7 +293,7 @@ static void files(const lockstep_engine *engine, const lockstep_file_key *key, c
     FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_reader_open_file(engine, key, context, 7, plain, &reader));
     CHECK(strstr(lockstep_last_error_message(), "openssl enc") != NULL);
 
-    /* A key file in UTF-16, as PowerShell writes it. */
+    /* The key file is in UTF-16, because PowerShell writes such files. */
     static const char text[] = "lockstep-key-128 000102030405060708090a0b0c0d0e0f\r\n";
     uint8_t utf16[2 * sizeof text] = {0xff, 0xfe}, bytes[16];
     lockstep_file_key *read;

@@ -39,7 +39,7 @@ static void *seal_in_thread(void *argument)
     return NULL;
 }
 
-/* Threads share an engine, and each thread has its own message. */
+/* Several threads use the same engine at the same time, each with a message of its own. */
 static void test_threads(const lockstep_engine *engine)
 {
     pthread_t threads[4];

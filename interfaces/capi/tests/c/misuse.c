@@ -1,4 +1,4 @@
-/* Wrong arguments, overlapping memory, options of other versions; use after a fork. */
+/* Tests of wrong arguments, of overlapping memory, of options of other versions, and of calls after a fork. */
 #include "check.h"
 
 #include <sys/wait.h>
@@ -27,12 +27,12 @@ static void engines(void)
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_engine_new(&options, &engine));
     CHECK(strstr(lockstep_last_error_message(), "sizeof(lockstep_engine_options)") != NULL);
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_engine_new(&options, NULL));
-    /* An older structure, which has only `size` and `device`. */
+    /* The structure is that of an older version, which has only `size` and `device`. The member `verify` is therefore not read. */
     options.verify = 9;
     options.size = offsetof(lockstep_engine_options, kernel);
     OK(lockstep_engine_new(&options, &engine));
     lockstep_engine_free(engine);
-    /* A newer structure, without and with an option that this library does not know. */
+    /* The structure is that of a newer version. It is accepted if the member that this library does not know is 0. */
     struct {
         lockstep_engine_options known;
         uint64_t unknown;
@@ -86,7 +86,7 @@ static void calls(const lockstep_engine *engine)
     FAILS(LOCKSTEP_ERROR_TAG, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, out, tag, 3));
     FAILS(LOCKSTEP_ERROR_TAG, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, out, NULL, 0));
     FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, SIZE_MAX / 2 + 9, data, tag, 16));
-    /* Input and output overlap in part, and outputs overlap the nonce, the data and the tag. */
+    /* Calls are refused if the input and the output overlap in part, or if an output overlaps the nonce, the associated data or the tag. */
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, data + 1, tag, 16));
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, data - 1, tag, 16));
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, nonce + 11, tag, 16));
@@ -111,7 +111,7 @@ static void calls(const lockstep_engine *engine)
     FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_aead_seal_batch(engine, messages, SIZE_MAX));
     FAILS(LOCKSTEP_ERROR_NONCE, lockstep_aead_open(engine, key, nonce, 0, NULL, 0, data, 32, tag, 16, data));
     FAILS(LOCKSTEP_ERROR_TAG, lockstep_aead_open(engine, key, nonce, 12, NULL, 0, data, 32, tag, 3, data));
-    /* Refused calls change nothing. */
+    /* The refused calls have not changed any memory. */
     CHECK(memcmp(memory, before, sizeof memory) == 0);
     lockstep_key_free(key);
     lockstep_cipher_key_free(cipher);
@@ -123,9 +123,9 @@ static void texts(void)
         CHECK(strcmp(lockstep_strerror(code), lockstep_strerror(-1)) != 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_ERROR_MISSING_KEY + 1), lockstep_strerror(-1)) == 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_OK), "success") == 0);
-    /* Structures in arrays have no member for their size, so they must never change. */
+    /* Structures in arrays have no member for their size, so the size must never change. */
     CHECK(sizeof(lockstep_message) == 11 * sizeof(void *) && sizeof(lockstep_cipher_message) == 5 * sizeof(void *));
-    /* There is no padding after the last member of options: a later version would read it as a member. */
+    /* Options have no padding after the last member, because a later version would read the padding as a member. */
     CHECK(offsetof(lockstep_engine_options, verify) + sizeof(int) == sizeof(lockstep_engine_options));
     CHECK(offsetof(lockstep_stream_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_stream_options));
     CHECK(offsetof(lockstep_file_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_file_options));
@@ -151,7 +151,7 @@ static ptrdiff_t all_bytes(void *user, const uint8_t *buffer, size_t len)
     return (ptrdiff_t)len;
 }
 
-/* Options of the other calls, and paths. */
+/* Wrong options of calls other than lockstep_engine_new, and wrong paths. */
 static void options_and_paths(const lockstep_engine *engine, const char *folder)
 {
     lockstep_file_options options = {1, NULL, NULL, 0, 0, 0, 0, 0, 0};
@@ -190,7 +190,8 @@ void test_misuse(const lockstep_engine *engine, const char *folder)
     options_and_paths(engine, folder);
 }
 
-/* A child process may use the objects of its parent on several threads, and the engine if it uses only the CPU. */
+/* A child process may use the objects of its parent on several threads. It may use the engine of its parent if the engine uses only
+ * the CPU. */
 void test_fork(const lockstep_engine *engine)
 {
     enum { LEN = 3 << 20 };
@@ -209,7 +210,8 @@ void test_fork(const lockstep_engine *engine)
         OK(lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, LEN, data, again, 16));
         CHECK(memcmp(again, tags[0], 16) == 0 && memcmp(data, out, LEN) == 0);
         OK(lockstep_aead_open_batch(engine, (messages[0].input = out, messages[1].input = out + LEN, messages), 2));
-        /* The child does not call `_exit`, because valgrind would search for leaks while threads of the batch, whose work is done, still end. */
+        /* The child starts another program instead of calling `_exit`. At `_exit`, valgrind would search for leaks while threads of the
+         * batch have finished their work but have not ended yet. */
         execl("/bin/true", "true", (char *)NULL);
         _exit(1);
     }

@@ -1,7 +1,8 @@
-/* Structures of options of every size: `size` may be that of an older or of a newer header, but it may not cut a member. */
+/* Tests structures of options with every value of `size`. The size of an older or of a newer header is accepted. A size that ends
+ * within a member is refused. */
 #include "check.h"
 
-/* Where members start, which is where the members before them end. */
+/* The offsets of the members. At each of these offsets, the member before ends. */
 static const size_t engine_options_ends[] = {
     offsetof(lockstep_engine_options, device), offsetof(lockstep_engine_options, kernel),
     offsetof(lockstep_engine_options, threads), offsetof(lockstep_engine_options, verify),
@@ -100,8 +101,8 @@ static int use_policy(const struct given *given, const void *policy)
     return lockstep_parquet_encrypt_file(given->engine, policy, given->folder, given->folder, NULL);
 }
 
-/* Calls with every size up to 8 bytes more than this library knows. The memory of the structure has exactly this size, so that
-   checkers of memory detect reads beyond it. */
+/* Makes calls with every size up to 8 bytes more than the structure of this library. The allocated memory has exactly this size, so
+ * that tools such as valgrind detect reads beyond its end. */
 static void every_size(const struct given *given, int (*use)(const struct given *, const void *), const char *name, size_t known,
                        const size_t *ends, size_t count)
 {
@@ -111,7 +112,8 @@ static void every_size(const struct given *given, int (*use)(const struct given 
         int whole = size == known || size == known + 8;
         for (size_t i = 0; i < count; i++)
             whole |= size == ends[i];
-        /* Members of a cut structure are not zero: half of a callback must not be called. */
+        /* If the size is wrong, all bytes of the members are 0xff. The library would crash if it called a callback of which it read
+         * only some bytes. */
         uint8_t *options = malloc(size < sizeof size ? sizeof size : size);
         CHECK(options != NULL);
         memset(options, whole ? 0 : 0xff, size);

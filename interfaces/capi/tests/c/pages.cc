@@ -1,5 +1,5 @@
-// The example of docs/data.md with pages of a column chunk on the named device. Prints NOT TESTED without the device. The chunk is created
-// here by GCM.
+// Runs the example of docs/data.md, which decrypts the pages of a column chunk, on the device in the first argument. The program itself
+// encrypts the chunk, with GCM. If the device does not exist, it prints NOT TESTED.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     lockstep_lab_register();
 #endif
     const std::uint8_t bytes[16] = {1, 2, 3};
-    // Type and ordinals of row group 3, column 1: a dictionary and two pages.
+    // The module type and the ordinals of each module. Row group 3, column 1 has a dictionary page and two data pages.
     const std::vector<std::vector<std::uint8_t>> places = {{5, 3, 0, 1, 0}, {3, 3, 0, 1, 0}, {4, 3, 0, 1, 0, 0, 0},
                                                            {2, 3, 0, 1, 0, 0, 0}, {4, 3, 0, 1, 0, 1, 0}, {2, 3, 0, 1, 0, 1, 0}};
     lockstep_engine_options options = {sizeof options, argc > 1 ? argv[1] : nullptr, nullptr, 2, LOCKSTEP_VERIFY_SAMPLE};

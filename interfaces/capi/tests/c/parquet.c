@@ -1,8 +1,8 @@
-/* Encrypted Parquet files, and modules of them in host and device memory. FOLDER/plain.parquet is a plain file with the columns a, b and c
- * in one row group, each with a dictionary page and a data page, and the values v0, v1 and v2 in b. */
+/* Tests with encrypted Parquet files, and with their modules in host memory and device memory. FOLDER/plain.parquet is a plain file with
+ * one row group and the columns a, b and c. Each column has a dictionary page and a data page, and b has the values v0, v1 and v2. */
 #include "check.h"
 
-/* A view with a column without a key is longer than its file by 128 KiB and more. */
+/* A plain view of a file exceeds the length of the file by at least 128 KiB if the key of a column is missing. ROOM is enough for it. */
 enum { MODULES = 12, ROOM = 1 << 18 };
 
 static const uint8_t FOOTER_KEY[32] = {1, 2, 3}, COLUMN_KEY[16] = {4, 5, 6};
@@ -25,7 +25,8 @@ static size_t read_file(const char *path, uint8_t *bytes)
     return len;
 }
 
-/* True if the bytes contain the dictionary of b: each value with its length. The probability for random bytes is negligible. */
+/* True if the bytes contain the dictionary of column b, which consists of each value and its length. Random bytes contain it only with a
+ * negligible probability. */
 static int has_values(const uint8_t *bytes, size_t len)
 {
     static const uint8_t values[18] = {2, 0, 0, 0, 'v', '0', 2, 0, 0, 0, 'v', '1', 2, 0, 0, 0, 'v', '2'};
@@ -57,7 +58,7 @@ static int read_source(void *user, uint64_t offset, uint8_t *buffer, size_t len)
     return 0;
 }
 
-/* A key service: the key metadata are names. The footer has the name "f". */
+/* Finds keys like a key service. The key metadata are the name of the key, which is "f" for the footer. */
 static int find_key(void *user, const char *column, const uint8_t *metadata, size_t len, uint8_t *key, size_t *key_len)
 {
     ++*(int *)user;
@@ -91,7 +92,7 @@ static lockstep_parquet_read_options keys_of(const lockstep_parquet_column *colu
     };
 }
 
-/* Opens a file in memory, and reads all of it. */
+/* Opens an encrypted file that is in memory, and reads the whole plain view. */
 static int read_all(const lockstep_engine *engine, const lockstep_parquet_read_options *options, struct source file, uint8_t *plain,
                     size_t *len)
 {
@@ -121,14 +122,14 @@ static void keys(const lockstep_engine *engine, const char *encrypted)
     by_callback.find_key_user = &calls;
     OK(read_all(engine, &by_callback, file, other, &got));
     CHECK(got == len && memcmp(other, plain, len) == 0 && calls == 2);
-    /* Keys and `find_key` together, and neither of them. */
+    /* Options with both keys and `find_key` are refused, and so are options with neither. */
     by_callback.footer_key = FOOTER_KEY;
     by_callback.footer_key_len = 32;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &by_callback, file, other, &got));
     options.footer_key_len = options.column_count = 0;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, other, &got));
     FAILS(LOCKSTEP_ERROR_NULL, read_all(engine, NULL, file, other, &got));
-    /* A column without a key cannot be read, but the rest of the file can. */
+    /* If the key of a column is missing, the column cannot be read, but the other columns can. */
     options = keys_of(NULL, 0);
     OK(read_all(engine, &options, file, other, &got));
     CHECK(!has_values(other, got));
@@ -146,7 +147,7 @@ static void keys(const lockstep_engine *engine, const char *encrypted)
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, other, &got));
     options.reserved = 1;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, other, &got));
-    /* A changed byte of a page. */
+    /* One byte of a page is changed. */
     bytes[60] ^= 1;
     options = keys_of(&column, 1);
     memset(other, 9, sizeof other);
@@ -196,7 +197,7 @@ static void files(const lockstep_engine *engine, const char *folder)
     OK(lockstep_parquet_read(reader, lockstep_parquet_len(reader) - 2, decrypted, 10, &got));
     CHECK(got == 2 && memcmp(decrypted, "R1", 2) == 0);
     lockstep_parquet_free(reader);
-    /* The plain form is a plain file again. */
+    /* The decrypted file is a plain Parquet file, so it can be encrypted again. */
     policy.algorithm = LOCKSTEP_PARQUET_AES_GCM_CTR_V1;
     policy.plaintext_footer = 1;
     OK(lockstep_parquet_encrypt_file(engine, &policy, out, to, &force));
@@ -210,7 +211,7 @@ static void files(const lockstep_engine *engine, const char *folder)
     FAILS(LOCKSTEP_ERROR_PARQUET, read_all(engine, &options, (struct source){encrypted, len - 1}, decrypted, &got));
 }
 
-/* An AAD prefix that the file stores is not used. */
+/* If a file stores its AAD prefix, the stored prefix is not used: the caller must give it. */
 static void prefixes(const lockstep_engine *engine, const char *folder)
 {
     static uint8_t encrypted[ROOM], decrypted[ROOM];
@@ -234,7 +235,7 @@ static void prefixes(const lockstep_engine *engine, const char *folder)
     CHECK(has_values(decrypted, got));
 }
 
-/* The name of a group stands for its columns, and a file with a plaintext footer can be read without a footer key. */
+/* The name of a group applies to all columns in the group. A file with a plaintext footer can be read without a footer key. */
 static void partial_keys(const lockstep_engine *engine, const char *folder)
 {
     static uint8_t encrypted[ROOM], decrypted[ROOM];
@@ -263,7 +264,7 @@ static void partial_keys(const lockstep_engine *engine, const char *folder)
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, decrypted, &got));
 }
 
-/* The page headers and pages of an encrypted file of one key, in the order of the file. */
+/* The page headers and pages of a file that is encrypted with one key, in the order of the file. */
 struct pages {
     uint8_t bytes[ROOM];
     size_t starts[MODULES + 1];
@@ -283,7 +284,7 @@ static void find_pages(const char *path, lockstep_key *key, int algorithm, struc
         pages->protections[i] = (lockstep_parquet_protection){
             .key = key, .algorithm = algorithm, .module = types[i % 4], .column = (int16_t)(i / 4),
         };
-        /* The identifier is in the crypto metadata, after 4 bytes of their encoding. */
+        /* The identifier of the file follows the first 4 bytes of the crypto metadata. */
         memcpy(pages->protections[i].aad_file_unique, end - footer_len + 4, 8);
         pages->starts[i] = at;
         at += 4 + (pages->bytes[at] | (size_t)pages->bytes[at + 1] << 8);
@@ -312,13 +313,13 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
         OK(lockstep_parquet_decrypt_modules(engine, modules, MODULES));
         for (int i = 0; i < MODULES; i++)
             CHECK(modules[i].status == LOCKSTEP_STATUS_DONE);
-        /* The dictionary of b. */
+        /* Module 5 is the dictionary page of column b. */
         CHECK(has_values(modules[5].output, modules[5].output_len) && modules[5].output_len == 18);
     }
     memcpy(bytes, pages->bytes, ROOM);
     for (int i = 0; i < MODULES; i++)
         modules[i].output = separate + pages->starts[i];
-    /* A wrong ordinal, and a wrong length field. */
+    /* Module 4 gets a wrong ordinal of its column, and module 7 gets a wrong length field. */
     memset(separate, 9, ROOM);
     modules[4].protection.column = 2;
     bytes[pages->starts[7]] ^= 1;
@@ -329,7 +330,7 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
         CHECK(is_all(modules[i].output, modules[i].output_len, 0) == is_bad);
     }
     CHECK(has_values(modules[5].output, modules[5].output_len));
-    /* Wrong arguments change nothing. */
+    /* Calls with wrong arguments are refused and do not change the output. */
     memset(separate, 9, ROOM);
     lockstep_parquet_module one = modules[0];
     one.output_len -= 1;
@@ -343,7 +344,7 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
     one = modules[0];
     one.protection.module = 10;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_parquet_decrypt_modules(engine, &one, 1));
-    /* Ordinals that a header of a dictionary page does not have. */
+    /* The header of a dictionary page has no ordinal of a page, so a call that gives one is refused. */
     one = modules[0];
     one.protection.page = 1;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_parquet_decrypt_modules(engine, &one, 1));
@@ -361,7 +362,7 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
     OK(lockstep_parquet_decrypt_modules(engine, NULL, 0));
 }
 
-/* The modules stay in device memory. The output is separate memory, or that of the ciphertext. */
+/* The modules are decrypted in device memory. The output replaces the ciphertext or is in separate memory. */
 static void modules_on_device(const lockstep_engine *engine, const struct pages *pages)
 {
     static uint8_t got[ROOM];

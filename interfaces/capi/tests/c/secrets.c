@@ -1,4 +1,4 @@
-/* A key that is given where a name or a path is expected does not appear in the message. */
+/* Tests that an error message does not contain a key that was given in place of a name or a path. */
 #include "check.h"
 
 static const char *const FORMS[] = {
@@ -8,7 +8,8 @@ static const char *const FORMS[] = {
     "lockstep-key-256 8f1b6c2ad94e7053b1e6f8a92c47d30e5a9bc4d1e7f20836419ade5cb70f23d8\n",
 };
 
-/* True if a text contains 8 characters of a form after its first 17, which all keys of a kind have. */
+/* True if a text contains 8 consecutive characters of a form. The first 17 characters of a long form do not count, because all keys of
+ * this kind begin with them. */
 static int shows(const char *text, const char *form)
 {
     size_t from = strlen(form) > 64 ? 17 : 0;
@@ -21,7 +22,7 @@ static int shows(const char *text, const char *form)
     return 0;
 }
 
-/* The call fails, and its message does not show the form. */
+/* Checks that the call fails, and that its message does not show the form. */
 #define HIDES(call) CHECK((call) != LOCKSTEP_OK && lockstep_last_error_message()[0] != '\0' && !shows(lockstep_last_error_message(), form))
 
 static void given(const lockstep_engine *engine, const char *folder, const char *form)
@@ -37,7 +38,7 @@ static void given(const lockstep_engine *engine, const char *folder, const char 
         .size = sizeof columns, .footer_key = (const uint8_t *)form, .footer_key_len = 16, .columns = &column, .column_count = 1};
     char plain[1000];
     snprintf(plain, sizeof plain, "%s/plain.parquet", folder);
-    /* Names of the CPU's backend: other names open the drivers of all devices. */
+    /* The names begin with the name of the CPU's backend. With other names, the library would open the drivers of all devices. */
     char device[200], kernel[200];
     snprintf(device, sizeof device, "cpu:%s", form);
     snprintf(kernel, sizeof kernel, "cpu/%s", form);

@@ -1,10 +1,10 @@
-/* Functions that make keys leave no copies of them on the stack. The program is not for sanitizers: it reads memory below its
- * stack pointer. */
+/* Tests that functions that make keys leave no copies of the keys on the stack. The program cannot run with sanitizers, because it
+ * reads memory below its stack pointer. */
 #include "check.h"
 
 enum { LEN = 16, DEPTH = 256 * 1024, MASK = 0x5a };
 
-/* The key in a changed form, so that a search does not find this variable. */
+/* The key, with each byte changed by MASK. Without the change, the search for the key could find a copy of this variable. */
 static uint8_t *masked;
 
 static __attribute__((noinline)) size_t copies(void)
@@ -21,7 +21,7 @@ static __attribute__((noinline)) size_t copies(void)
     return found;
 }
 
-/* The control: a function that leaves a copy. */
+/* Leaves a copy of the key on the stack, to prove that the search finds such copies. */
 static __attribute__((noinline)) uint8_t leave_copy(const uint8_t *key)
 {
     volatile uint8_t place[4096];

@@ -1,4 +1,4 @@
-// A callback throws an exception, which is not permitted: the program ends, and no function of the library returns.
+// A callback throws an exception, which is not permitted. The program ends, and the call of the library does not return.
 #include <cstdio>
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-// The header in C++: objects in std::unique_ptr, containers as buffers.
+// Uses the header in C++. The objects of the library are in std::unique_ptr, and the buffers are containers.
 #include <cstring>
 #include <memory>
 #include <stdexcept>

@@ -65,7 +65,7 @@ fn the_header_is_parsed_at_once() {
     let mut left = Vec::new();
     reader.read_to_end(&mut left).unwrap();
     assert_eq!(left, rest[NONCE as usize..]);
-    // The control: if the age crate reads the file without this reader, it parses the header once for each line.
+    // For comparison: if the age crate reads the file without `AtOnce`, it parses the header once for each line.
     let file = [&header.bytes[..], &rest].concat();
     let mut reader = Counted { inner: &file[..], calls: 0 };
     Decryptor::new_buffered(&mut reader).unwrap();

@@ -9,7 +9,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | `workload` in the crate `lockstep-bench` | what is measured |
+//! | `workload` in the crate `lockstep-bench` | the calls that are measured |
 //! | `peers` in the same crate | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
@@ -42,7 +42,7 @@ use crate::output::GuardedFile;
 use crate::signals::{self, Guard};
 use crate::{invocation, json, terminal, text};
 
-/// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
+/// Maximum total size in bytes of the messages of one call. One message may therefore have this size too.
 const MAX_SIZE: u64 = workload::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
@@ -163,11 +163,11 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     if sections.iter().all(|section| section.error.is_some()) {
         errors.extend(sections.into_iter().filter_map(|section| section.error));
         errors.retain(|error| !matches!(error, Error::Stopped));
-        // The last element becomes the result of the command.
+        // The command returns the last element of `errors`, so the order is reversed to return the first error.
         errors.reverse();
     } else {
         let report = Report { session: &session, date, command: command(), sections };
-        // The results are printed first: they must not be lost if the page cannot be written.
+        // The results are printed before the page is written: they must not be lost if the page cannot be written.
         let printed = if args.json { print_json(&report.json()) } else { print(&report.text()) };
         // The page is written even if standard output is full or closed by its reader.
         let write = |path: &PathBuf| GuardedFile::write(path, page_options, report.html().as_bytes());
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     }
     errors.extend(signals::stopped().then_some(Error::Stopped));
     let last = errors.pop();
-    // With --json, the object at the end contains these messages.
+    // With --json, `store_warning` stores the messages for the JSON object that is printed at the end.
     let messages = errors.iter().map(Error::to_string).filter(|message| !json::store_warning(message));
     messages.for_each(|message| terminal::print_message(&message));
     last.map_or(Ok(()), Err)

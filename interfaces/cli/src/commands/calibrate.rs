@@ -50,8 +50,7 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    // The measurements took some time. They are printed before the check of the cache, so that a failure of the check
-    // does not lose them.
+    // The measurements are printed before the check of the cache: if the check fails, the user still gets them.
     if args.json {
         super::print_json(&as_json(&findings))
     } else {
@@ -92,8 +91,8 @@ fn as_json(findings: &[Finding]) -> Value {
     json!({ "measured": findings.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// The results for AES-256: the time of a call, the rates of long messages, and the fastest kernel for each range of
-/// message lengths.
+/// A text with the results for AES-256: the time of the shortest call, the rates for long messages and for many short ones, and the
+/// fastest kernel for each range of message lengths.
 fn table(engine: &Engine, findings: &[Finding]) -> String {
     let title = "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, \
                  and in the device's memory";
@@ -129,8 +128,8 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
     report
 }
 
-/// For each range of message lengths, the kernel that the planner chooses for one message, with the length at which the
-/// range starts.
+/// A text that lists ranges of message lengths. For each range it has the length at which the range starts, and the kernel that the
+/// planner chooses for one message.
 fn fastest_by_length(engine: &Engine, operation: Operation) -> String {
     let chosen = |step: i32| {
         let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;

@@ -1,4 +1,4 @@
-//! `lockstep cipher`: the command line of the raw modes, which the module `raw` runs.
+//! `lockstep cipher`: defines and checks the command line of the raw modes. The module `raw` runs the modes.
 
 mod raw;
 
@@ -108,7 +108,7 @@ pub struct Cipher {
     messages: ProgressArgs,
 }
 
-/// The modes by their names on the command line. In upper case the names are those of messages.
+/// The modes and their names on the command line. Messages use the names in upper case.
 const MODES: [(&str, Mode); 22] = [
     ("ecb", Mode::Cipher(mode::Cipher::Ecb)),
     ("cbc", Mode::Cipher(mode::Cipher::Cbc)),
@@ -178,8 +178,8 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     })
 }
 
-/// Refuses options that have no effect in the mode. For example, CBC ignores associated data, and a user who gives such
-/// data would believe that they are authenticated.
+/// Refuses options that the mode does not have, and checks that required options are given. For example, CBC has no associated
+/// data: if the command ignored associated data, a user who gives them would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let (name, mode) = (args.mode_name(), args.mode);
     let aead = if let Mode::Aead(aead) = mode { Some(aead.row()) } else { None };
@@ -212,8 +212,8 @@ fn check(args: &Cipher) -> Result<()> {
     fail_if(!tags.contains(bytes), message)
 }
 
-/// Refuses a MAC that the named device or kernel cannot compute. In other modes the CPU computes the MAC in this case. If the call
-/// computes only a MAC, no work would be left for the device.
+/// For modes that compute only a MAC, refuses a device or kernel that the user named and that cannot compute the MAC. If the CPU computed
+/// the MAC, the named device would have no work. Modes that also encrypt compute the MAC on the CPU in this case.
 fn check_mac(raw: &Raw) -> Result<()> {
     let pass = match raw.args.mode {
         Mode::Cmac => Pass::CbcMac,

@@ -169,7 +169,7 @@ impl Decrypt {
             None => input.len.map(|len| len.saturating_sub(wrapping::envelope_len(envelope.as_ref()))),
         };
         if let Some(mut file) = regular {
-            // Back to the start of the message.
+            // The file is set back to the start of the message.
             file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
         }
         let output = Output::open(&self.output, &input, Content::Unknown, self.sparse)?;
@@ -205,7 +205,7 @@ impl Decrypt {
     }
 
     /// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
-    /// determines whether a passphrase is asked for or the default identity file is read. `path` is the file, for the question.
+    /// determines whether the command asks for a passphrase or reads the default identity file. The question names `path`.
     fn find_unlock(&self, header: &Header, path: &Path) -> Result<Unlock> {
         self.check_unlockable(header)?;
         let (quiet, max_work) = (self.messages.quiet, self.max_work_factor);
@@ -244,7 +244,7 @@ impl Decrypt {
         Ok(())
     }
 
-    /// Decrypts a file of age, which does not use AES: the age crate decrypts it, on one thread.
+    /// Decrypts a file of the program age on one thread, with the age crate. The library cannot decrypt it, because age does not use AES.
     fn decrypt_age(&self, planner: &Planner, input: &Input, file: AgeFile<'_>, path: &Path) -> Result<()> {
         let unlock = self.find_unlock(&file.header, path)?;
         // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
@@ -274,8 +274,8 @@ impl Decrypt {
     }
 }
 
-/// The error for a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which
-/// have been read. More are read only from a regular file, since a pipe may have no more data for a long time.
+/// Returns the error for a message without an envelope if the user gave no key file. `first_bytes` are the bytes of the message that
+/// have already been read. The function reads more bytes only from a regular file: a read from a pipe could wait for a long time.
 fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     if first_bytes.is_empty() {
         return not_authentic("the input is empty: it was cut off");
@@ -318,25 +318,28 @@ type EnvelopeId = [u8; 32];
 /// The key in an envelope, or the reason why the envelope cannot be opened.
 type Opened = std::result::Result<Arc<FileKey>, Arc<Error>>;
 
-/// Decrypts many files, each with the key in its envelope or, without an envelope, with the key of the key file.
+/// Decrypts many files. A file with an envelope is decrypted with the key in the envelope, a file without one with the key of the key
+/// file.
 struct DecryptMany<'a> {
     engine: &'a Engine,
     args: &'a Decrypt,
     /// The key of the key file.
     key: Option<FileKey>,
-    /// The keys by envelope. All files of one call of `encrypt` have the same envelope, which is opened only once. The
-    /// map contains pointers to the keys, so that no copies of keys remain in memory when the map grows.
+    /// The keys of the envelopes. All files that one call of `encrypt` wrote have the same envelope, so each envelope is opened
+    /// only once. The map contains pointers to the keys, so that no copies of keys remain in memory when the map grows.
     keys: Mutex<HashMap<EnvelopeId, Opened>>,
 }
 
-/// The identities and the passphrase, which are read or asked for only once. Only the thread that has read them uses them.
+/// The identities and the passphrase. The identities are read once, and the passphrase is asked for once. Both are used only on the
+/// thread that reads them, because identities cannot be sent to another thread.
 type Unlocks = [Option<Unlock>; 2];
 
 impl DecryptMany<'_> {
-    /// Finds the key of a file and stores it.
+    /// Finds the key of a file and stores it. If the key cannot be found, the inner result is the reason, and other files can still be
+    /// decrypted.
     ///
     /// # Errors
-    /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
+    /// If the passphrase or the identities cannot be read. Then no file that needs them can be decrypted.
     fn prepare(&self, unlocks: &mut Unlocks, mut input: &File, path: &Path) -> Result<tree::Result<()>> {
         let envelope = match Envelope::read(&mut input) {
             Ok(Start::Envelope(envelope)) => envelope,
@@ -373,7 +376,7 @@ impl DecryptMany<'_> {
     }
 }
 
-/// Converts the error of a file, which may be stored for other files too.
+/// Copies the error for one file. The original stays in the map, because other files with the same envelope have the same error.
 fn for_file(error: &Error) -> tree::Error {
     error.with_message(error.to_string())
 }

@@ -18,7 +18,7 @@ use crate::terminal::{self, hang};
 /// The width of the table of chosen kernels, in characters.
 const TABLE: usize = 66;
 
-/// Message sizes for which the chosen kernel is reported: a small and a large message.
+/// A small and a large message size in bytes. The command reports the kernel that the planner chooses for each of them.
 const SIZES: [usize; 2] = [1024, 16 << 20];
 
 /// List the devices, their kernels, and the kernel that is chosen for each operation
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
     }
     // Writing to a string cannot fail.
     let _ = writeln!(report, "\nchosen on {} CPU threads, AES-256:", engine.threads());
-    // On a narrow terminal both choices are in one column.
+    // On a narrow terminal, the choices for the small and for the large message are in one column.
     let row = |label: &str, small: &str, large: &str| match terminal::width() {
         ..TABLE => hang(&format!("  {label:<18} "), 4, &format!("{small}, {large}")),
         _ => format!("  {label:<18} {small:<22} {large}\n"),
@@ -103,8 +103,7 @@ fn describe(device: &dyn Device) -> String {
     report
 }
 
-/// The passes that no kernel of the device supports. A kernel supports an operation if its `cost` is not `None`; the planner
-/// chooses only such kernels.
+/// The passes that no kernel of the device supports. A kernel supports an operation if its `cost` for the operation is not `None`.
 fn lacking(device: &dyn Device) -> Vec<Operation> {
     let kernels = || (0..).zip(device.kernels()).filter(|(_, info)| info.missing.is_none());
     let supports = |operation: Operation| {
@@ -135,7 +134,7 @@ fn device_json(device: &dyn Device) -> Value {
     })
 }
 
-/// The kernels that are chosen for an operation, for each of [`SIZES`]; `None` if no kernel supports the operation.
+/// The kernel that the planner chooses for an operation at each of the [`SIZES`]. `None` if no kernel supports the operation.
 fn chosen(engine: &Engine, operation: Operation) -> [Option<Considered>; 2] {
     SIZES.map(|bytes| {
         let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);
@@ -143,7 +142,8 @@ fn chosen(engine: &Engine, operation: Operation) -> [Option<Considered>; 2] {
     })
 }
 
-/// True for a fused AEAD that can be composed of passes, since there are kernels for them.
+/// True if the operation is a fused AEAD and the engine has kernels for the passes of which the AEAD is composed. The engine can then
+/// run the passes if it has no fused kernel.
 fn is_composed(engine: &Engine, operation: Operation) -> bool {
     let has_operation =
         |mode: &Aead| mode.row().fused.is_some_and(|fused| fused.map(Operation::Fused).contains(&operation));

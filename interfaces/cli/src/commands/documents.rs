@@ -1,4 +1,4 @@
-//! `lockstep completions` and `lockstep man`
+//! The commands `lockstep completions` and `lockstep man`, which print shell completions and manual pages.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -56,7 +56,8 @@ pub struct Completions {
 pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Result<()> {
     let options = BackendOptions { threads: 1 };
     let found = discover(&options).devices;
-    // Devices that are not here are offered too: completions are also printed for other machines, as parts of packages.
+    // The completions also offer the first device of each backend, even if this machine does not have it: packages contain
+    // completions for other machines.
     let usual = backends(&options).into_iter().map(|backend| backend.name()).filter(|name| *name != "cpu");
     let usual = usual.map(|name| format!("{name}:0"));
     let devices = found.iter().map(|device| device.id().to_string()).chain(usual);
@@ -77,7 +78,7 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     clap_complete::generate(args.shell, line, &name, &mut text);
     let mut text = String::from_utf8_lossy(&text).into_owned();
     if args.shell == Shell::Bash {
-        // In the script of clap, `lockstep-lab` has one name in the function and another name in the cases.
+        // The script of clap spells `lockstep-lab` in two ways: one in the name of the function, another in the cases.
         let (of_cases, name) = (name.replace('-', "__subcmd__"), name.replace('-', "__"));
         text = text.replace(&of_cases, &name);
         let [of_clap, of_words] = [format!("-F _{name} "), format!("-F _{name}_words ")];
@@ -86,7 +87,7 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     super::print(&text)
 }
 
-/// A function that calls the completion of clap for words with colons and equals signs, which bash splits.
+/// A function of bash that calls the completion function of clap. It joins the words that bash has split at colons and equals signs.
 const BASH: &str = include_str!("completions.bash");
 
 /// Print the manual page
@@ -117,7 +118,8 @@ fn write_pages(command: &clap::Command, folder: &Path) -> Result<()> {
     command.get_subcommands().try_for_each(|command| write_pages(command, folder))
 }
 
-/// The file name and the text of a manual page: the page that clap_mangen makes of the help, and more sections after it.
+/// Returns the file name and the text of a manual page. The page starts with the text that clap_mangen makes of the help, and has more
+/// sections after it.
 fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
     let examples = command.get_after_long_help().map(ToString::to_string);
     let page = Page::new(command.clone().after_help(None::<&str>).after_long_help(None::<&str>));
@@ -128,7 +130,7 @@ fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
         roff.control("SH", ["EXAMPLES"]).control("nf", []);
         roff.text([roman(examples.trim_start_matches("Examples:\n"))]).control("fi", []);
     }
-    // The help of the program repeats the exit codes.
+    // Only the help of the program has a text at its end. Its exit codes are left out, because the page has a section for them.
     if command.get_after_help().is_some() {
         roff.control("SH", ["NOTES"]);
         for paragraph in super::AFTER.split("\n\n") {

@@ -20,7 +20,7 @@ use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::{age_file, invocation, job, many, recipients, terminal, wrapping};
 
-/// Maximum number of bytes to read from a key file. Valid key files are shorter.
+/// Maximum number of bytes to read from a key file. All valid key files are shorter than this.
 const MAX_KEY_FILE: usize = 256;
 
 /// The value that stands for `-r` without a value. No argument can contain this character.
@@ -175,7 +175,7 @@ impl<'a> Request<'a> {
         if args.age {
             let (encryptor, output) = (self.with_recipients(wrapping::encryptor)?, open_output()?);
             return job::run(planner, &args.messages, input.len, "encrypted", output, |output, report| {
-                // age does not use AES: the age crate encrypts, on one thread.
+                // The age format does not use AES, so the age crate encrypts, on one thread.
                 let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
                 let plaintext = input.for_each_piece(age_file::CHUNK, report, |piece| {
                     Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?)
@@ -274,8 +274,8 @@ fn is_recipient(value: &str) -> bool {
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
 }
 
-/// Returns the first letter of a value of `-r` that is meant as further options, as in `-rO FOLDER`. Returns no letter of another value:
-/// it can be a passphrase or a key, which a message must not show.
+/// If a value of `-r` consists of letters of other options, as in `-rO FOLDER`, returns its first letter for the error message.
+/// Otherwise returns `None`: the value can be a passphrase or a key, and a message must not show a part of it.
 fn attached_option(value: &str) -> Option<char> {
     let is_attached = || invocation::arguments().iter().any(|argument| *argument == *format!("-r{value}"));
     let are_options = value.chars().all(|letter| "OofqkprRh".contains(letter));
@@ -302,8 +302,8 @@ pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
 struct EncryptMany<'a> {
     engine: &'a Engine,
     args: &'a Encrypt,
-    /// Set before the first file is processed. A key from a key file is set earlier, before existing outputs are
-    /// compared.
+    /// The key, and its envelope if it has one. They are set before the first file is processed. A key from a key file is set
+    /// before existing outputs are compared with their inputs, because the comparison needs it.
     key: OnceLock<(FileKey, Option<Envelope>)>,
 }
 
@@ -327,8 +327,8 @@ impl Operation for EncryptMany<'_> {
         if self.args.key.is_some() {
             return Ok(pair.encrypted(self.engine, self.key()?.0, self.context(None)));
         }
-        // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
-        // the length of the output are compared.
+        // The key and the recipients of the existing output are unknown here. Only the type of its envelope and its length
+        // are compared with those that a new output would have.
         let Ok(Some(envelope)) = Envelope::read_file(pair.output) else {
             return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
         };

@@ -31,9 +31,9 @@ pub struct Inspect {
     json: bool,
 }
 
-/// The report on a file.
+/// The result of `lockstep inspect`.
 struct Report {
-    /// Label and text of each line.
+    /// The lines of the report, each with a label and a text.
     lines: Vec<(&'static str, String)>,
     /// The fields for JSON. `kind` is the type of the file: `message`, `envelope`, `key`, `age`, `other`.
     fields: Value,
@@ -82,14 +82,15 @@ impl Report {
         self
     }
 
-    /// Adds a number of bytes as a line and as a field. `condition` follows the number in a line that may not apply.
+    /// Adds a number of bytes as a line and as a field. In the line, `condition` follows the number: it states when the number
+    /// applies, and is empty if it always applies.
     fn add_size(&mut self, label: &'static str, field: &str, bytes: u64, condition: &str) {
         self.lines.push((label, format!("{}{condition}", size(bytes))));
         self.fields[field] = bytes.into();
     }
 
-    /// Adds the lengths of a message, and an error if no message has this length. `is_certain` is false if the input may be
-    /// something else.
+    /// Adds the lengths of the ciphertext and of the plaintext, and an error if no message has this length. `is_certain` is
+    /// false if the input may be something other than a message.
     fn add_message(&mut self, len: u64, is_certain: bool) {
         self.add_size("ciphertext", "message_bytes", len, "");
         match plaintext_len(len) {
@@ -195,7 +196,7 @@ fn recipients(header: &Header) -> (String, Value) {
     (format!("to {}: {}", text::count(kinds.len(), "recipient"), kinds.join(", ")), json)
 }
 
-/// The number of bytes that follow the first `read` bytes.
+/// The number of bytes of the input after the first `read` bytes, which `reader` has already read.
 fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
     match input.len {
         Some(len) => Ok(len.saturating_sub(read)),

@@ -1,4 +1,4 @@
-//! `lockstep lab`, which is a program of its own
+//! `lockstep lab`, which starts the program `lockstep-lab`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,15 +20,15 @@ pub(crate) struct Lab {
     arguments: Vec<OsString>,
 }
 
-/// The program with the papers and with simulated devices.
+/// The name of the program that reproduces papers and contains simulated devices.
 const PROGRAM: &str = "lockstep-lab";
 
-/// Replaces this process by the program that stands beside this one, or on PATH.
+/// Replaces this process by `lockstep-lab`. The program is searched for in the folder of `lockstep`, and then on PATH.
 pub(crate) fn run(args: &Lab) -> Result<()> {
     let beside = invocation::program().map(|program| program.with_file_name(PROGRAM));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
-    // A link to this program would run itself without end.
+    // A file named `lockstep-lab` that links to this program is skipped: this program would start itself without end.
     let own = std::env::current_exe().and_then(fs::canonicalize).ok();
     let is_other = |path: &PathBuf| path.is_file() && fs::canonicalize(path).ok() != own;
     let missing = "lockstep-lab, the program with the papers, is neither beside lockstep nor on PATH: `make lab` builds \

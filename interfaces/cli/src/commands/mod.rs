@@ -1,5 +1,5 @@
-//! The definition of the command line, for parsing, help, completions and man pages. Each subcommand is a module, which defines its
-//! part of the command line and a function `run`.
+//! Defines the command line, from which the parser, the help, the completions and the manual pages are made. Each subcommand is a
+//! module, which defines its part of the command line and a function `run`.
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
@@ -26,13 +26,13 @@ use lockstep::hazmat::backend::Device;
 use crate::error::{Result, fail_if};
 use crate::output::Stdout;
 
-/// The end of the help of a program with this name.
+/// The text at the end of the help of the program `program`.
 pub fn after_help(program: &str) -> String {
     let codes = documents::EXIT_CODES.map(|(code, meaning)| format!("{code} {meaning}")).join("; ");
     format!("Exit codes: {codes}.\n\n{AFTER} See `{program} help COMMAND` for details.")
 }
 
-/// Properties of all commands, for the help and the manual page of the program.
+/// A text about properties that all commands have. The help and the manual page of the program contain it.
 const AFTER: &str = "\
 With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
 
@@ -126,8 +126,8 @@ pub fn run_shared(command: SharedCommand, line: &mut clap::Command) -> Result<()
     }
 }
 
-/// Discovers all devices of this machine, and adds the devices of the engine that are not among them: devices that the engine has
-/// opened because the user named them.
+/// Discovers the devices of this machine. Some devices, such as simulators, are not discovered: the engine opens them only if the user
+/// names them. These devices of the engine are added.
 fn discover(engine: &Engine) -> Discovered {
     let mut found = lockstep::engine::discover(&BackendOptions { threads: engine.threads() });
     let is_new = |device: &&Arc<dyn Device>| found.devices.iter().all(|other| other.id() != device.id());

@@ -9,12 +9,12 @@ use lockstep_provider_settings::{self as provider_settings, Settings};
 use crate::error::{Error, Result, fail_if, failed};
 use crate::{invocation, terminal};
 
-/// The configuration that `make install` installs. The output of this command is this file with the settings of the
-/// command line.
+/// The configuration file that `make install` installs. This command inserts the settings of the command line into it, and prints
+/// it.
 const TEMPLATE: &str = include_str!("../../../provider/lockstep.cnf");
-/// The file names of the module, as installed and as built.
+/// The file name of the installed module, and the file name that the build gives the module.
 const NAMES: [&str; 2] = ["lockstep.so", "liblockstep_provider.so"];
-/// Names that, after a `$`, the dynamic loader replaces in the path of a module.
+/// Names that the dynamic loader replaces in the path of a module if they follow a `$`.
 const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 
 /// Print an OpenSSL configuration that makes Lockstep's provider the preferred one
@@ -150,7 +150,7 @@ fn quoted(path: &Path) -> Result<String> {
     Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// Sets a value: replaces the line of the template in which the setting is commented out.
+/// Sets a value. In the template the setting is a comment; the line of this comment is replaced.
 fn set(text: &mut String, name: &str, value: &str) {
     let shown = format!("# {name} = ");
     let line = |line: &str| match line.starts_with(&shown) {

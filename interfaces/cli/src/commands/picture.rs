@@ -1,4 +1,4 @@
-//! `lockstep picture`: PNG in, PNG out.
+//! `lockstep picture`: reads a PNG, encrypts its pixels, and writes the result as a PNG.
 
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     drop(png);
     picture.encrypt(engine.planner(), args.mode, &key)?;
     let encoded = picture.encode().map_err(failed)?;
-    // After this point only the output can fail.
+    // The output is opened last: a mistake in the arguments or in the input leaves no output.
     let mut out = Output::open(&output, &input, Content::Binary, Sparse::default())?;
     out.writer().write_all(&encoded).map_err(|error| match output.file() {
         Some(path) => Error::io("write", path)(error),
@@ -103,10 +103,10 @@ fn key(args: &PictureArgs) -> Result<Zeroizing<Vec<u8>>> {
     Ok(key)
 }
 
-/// Maximum number of pixels. All pixels are held in memory, and pictures for viewing have fewer.
+/// Maximum number of pixels. The limit bounds the memory, which holds all pixels. Pictures for viewing have fewer pixels.
 const MAX_PIXELS: u64 = 1 << 26;
 
-/// Maximum number of bytes that a decoder holds in addition to the pixels, for metadata chunks.
+/// Maximum number of bytes that a decoder allocates for metadata chunks, in addition to the pixels.
 const MAX_METADATA: usize = 16 << 20;
 
 /// Size of a disk sector in bytes.
@@ -120,11 +120,13 @@ struct Picture {
 }
 
 impl Picture {
-    /// Decodes a PNG of any type: palettes are expanded, grey of less than 8 bits is widened, 16 bits are kept.
+    /// Decodes a PNG of any type. Palettes become colours, grey values of less than 8 bits become 8 bits, and values of 16 bits keep
+    /// 16 bits.
     fn decode(png: &[u8]) -> std::result::Result<Picture, String> {
         let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MAX_METADATA });
         decoder.set_transformations(Transformations::EXPAND);
-        // Colour profiles and texts are not needed, and a short compressed chunk may inflate to gigabytes.
+        // Colour profiles and texts are ignored. The picture does not need them, and a short compressed chunk with them
+        // may inflate to gigabytes.
         decoder.set_ignore_iccp_chunk(true);
         decoder.set_ignore_text_chunk(true);
         // Only the header is read before the size is checked.
@@ -138,7 +140,7 @@ impl Picture {
         decoder.set_limits(Limits { bytes: MAX_METADATA + 8 * width as usize });
         let mut reader = decoder.read_info().map_err(|error| why(&error))?;
         let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
-        // For the pixels, their colours without transparency, and the resulting PNG.
+        // The memory must hold the pixels, their colours without transparency, and the resulting PNG.
         let purpose = "to work on its pixels; make it smaller";
         memory::check((size as u64).saturating_mul(5), purpose).map_err(|error| error.to_string())?;
         let mut pixels = vec![0; size];
@@ -149,15 +151,15 @@ impl Picture {
         Ok(Picture { info, pixels })
     }
 
-    /// Encrypts the colours. For XTS they are divided into sectors; for other modes they are one message. In ECB and
-    /// CBC a partial block at the end remains unencrypted. In XTS a last sector of less than a block remains
-    /// unencrypted.
+    /// Encrypts the colours. In XTS mode the colours are divided into sectors; in other modes they are one message. In ECB and
+    /// CBC mode a partial block at the end remains unencrypted. In XTS mode the last sector remains unencrypted if it is shorter
+    /// than a block.
     fn encrypt(&mut self, planner: &Planner, cipher: Cipher, key: &CipherKey) -> hazmat::Result<()> {
         let bytes = if self.info.bit_depth == BitDepth::Sixteen { 2 } else { 1 };
         let has_alpha = matches!(self.info.color_type, ColorType::GrayscaleAlpha | ColorType::Rgba);
         let pixel = self.info.color_type.samples() * bytes;
         let opaque = if has_alpha { pixel - bytes } else { pixel };
-        // The colours of all pixels, without transparency.
+        // `colours` has the colours of all pixels without their transparency, which is not encrypted.
         let mut colours = Vec::with_capacity(self.pixels.len());
         self.pixels.chunks(pixel).for_each(|pixel| colours.extend_from_slice(&pixel[..opaque]));
         if cipher == Cipher::Xts {
@@ -170,8 +172,8 @@ impl Picture {
             cipher.run(planner, Direction::Encrypt, &mut messages)?;
         } else {
             let len = if cipher == Cipher::Ctr { colours.len() } else { colours.len() / 16 * 16 };
-            // The IV is fixed, to show the properties of the mode. The key is random and encrypts one picture only, unless the
-            // user gives a key, to compare pictures.
+            // The IV is always zero. A random key is not used with this IV twice, because it encrypts only one picture. A user who
+            // encrypts two pictures with the same key can see what a repeated IV reveals.
             let data = Data::in_place(&mut colours[..len]);
             cipher.one(planner, Direction::Encrypt, key, &mut [0; 16], data)?;
         }
@@ -196,7 +198,7 @@ impl Picture {
     }
 }
 
-/// The reason why a file is not accepted, and what to do.
+/// The reason why a file is not accepted, with advice for the user.
 fn why(error: &DecodingError) -> String {
     match error {
         DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {

@@ -27,7 +27,7 @@ pub struct Selftest {
 }
 
 pub(crate) fn run(args: &Selftest) -> Result<()> {
-    // The engine is built first: this returns an error for unknown names of devices and kernels.
+    // The engine is built before the tests, because the build returns an error for unknown names of devices and kernels.
     let engine = args.engine.engine(false, None)?;
     let named = |name: &Option<String>| name.clone().filter(|name| !["auto", ""].contains(&name.as_str()));
     let (named_device, named_kernel) = (named(&args.engine.device), named(&args.engine.kernel));
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
     fail_if(tested == 0, "no kernel was tested")
 }
 
-/// The operations that a kernel supports; none for a kernel that is not on this machine.
+/// The operations that a kernel supports. The list is empty if this machine cannot run the kernel.
 fn operations_of(device: &dyn Device, kernel: KernelId) -> Vec<Operation> {
     let is_here = device.kernels()[usize::from(kernel.0)].missing.is_none();
     let has_cost = |operation, size: &KeySize| device.cost(kernel, operation, *size).is_some();

@@ -4,18 +4,18 @@
 |---|---|
 | `lockstep.aead` | authenticated encryption of messages, with the interface of pyca cryptography, and batches |
 | `open`, `encrypt_file`, `decrypt_file` | encrypted files (C2SP chunked encryption, "Cobblestone") with random access |
-| `lockstep.fsspec` | these files for all libraries that open files by fsspec |
-| `lockstep.tensor`, `lockstep.torch` | arrays on the host and on GPUs; operators for PyTorch |
+| `lockstep.fsspec` | encrypted files in libraries that open files through fsspec |
+| `lockstep.tensor`, `lockstep.torch` | authenticated encryption of arrays on the host and on GPUs; operators for PyTorch |
 | `lockstep.random` | random numbers from AES-256-CTR |
-| `lockstep.parquet` | encrypted Parquet files for every reader of Parquet |
+| `lockstep.parquet` | encrypted Parquet files, which every reader of Parquet can read through this module |
 | `lockstep.safetensors`, `lockstep.torch` | encrypted model weights, checkpoints of PyTorch |
-| `lockstep.ray` | files and columns on a cluster of Ray |
+| `lockstep.ray` | encryption of files and columns on a cluster of Ray |
 | `lockstep.hazmat` | raw modes |
 | `use`, `devices`, `missing_devices`, `selftest` | the devices that do the work |
 | `InvalidTag` | the exception for data that are not authentic |
 
-The modules are imported when they are used first. The import opens no driver and starts no thread. The logger `lockstep` of `logging`
-gets the messages.
+Each module is imported when it is used for the first time. The import opens no driver and starts no thread. Messages go to the logger
+`lockstep` of `logging`.
 """
 
 import importlib as _importlib
@@ -41,7 +41,7 @@ else:
         try:
             return _importlib.import_module(f"{__name__}.{name}")
         except ImportError as error:
-            # Programs that look at all attributes, such as `inspect.getmembers`, expect this exception.
+            # Programs that read all attributes, such as `inspect.getmembers`, handle only an AttributeError.
             raise AttributeError(f"{__name__}.{name} cannot be imported: {error}") from error
 
 

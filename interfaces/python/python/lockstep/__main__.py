@@ -1,4 +1,4 @@
-"""The command `lockstep`, also as `python -m lockstep`."""
+"""Runs the command `lockstep`. `python -m lockstep` runs it too."""
 
 import os
 import signal
@@ -14,16 +14,17 @@ def main() -> NoReturn:
         # Mesa's device selection layer for Vulkan would print an error where there is no display server.
         os.environ["NODEVICE_SELECT"] = "1"
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # The command calls the handler that it replaces. Python's handler would raise KeyboardInterrupt, and the exit code would be lost.
+        # The command calls the signal handler that it replaces. Python's handler would raise KeyboardInterrupt, and the exit code of the
+        # command would be lost.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Python has no object for a standard stream that was closed at its start. The next files that are opened, such as a pipe, would get the
-    # numbers of these streams, and the command would read from them.
+    # If a standard stream was closed when Python started, Python has no object for the stream. The next file that is opened, such as a
+    # pipe, would get the number of the stream, and the command would read from this file or write to it.
     closed = [number for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)) if stream is None]
     while closed and os.open(os.devnull, os.O_RDWR) < max(closed):
         pass
     code = run_command(sys.argv[1:], closed)
-    # The command has ended its threads, except those that wait for signals. Python has printed nothing, so the interpreter
-    # does not have to be finalized.
+    # The process may end without finalizing the interpreter: only the threads that wait for signals are left, and Python has printed
+    # nothing that is still in a buffer.
     os._exit(code)
 
 

@@ -1,5 +1,5 @@
-"""Arrays of other libraries: making new arrays, finding the stream of an array, and refusing immutable arrays. The extension
-calls these functions."""
+"""Functions for arrays of other libraries: they make new arrays, find the stream of an array, and refuse immutable arrays. The
+extension calls these functions."""
 
 import contextlib
 import math
@@ -10,7 +10,7 @@ from typing import Any
 from ._shown import shown
 
 _JAX = frozenset({"jax", "jaxlib"})
-# Libraries whose arrays need special treatment.
+# The names of the libraries whose arrays this module treats differently from other arrays.
 _LIBRARIES = frozenset({"torch", "cupy", "numpy"}) | _JAX
 
 
@@ -26,7 +26,7 @@ def is_jax(array: Any) -> bool:
 
 
 def _module(name: str) -> Any:
-    """A module that the owner of an array has imported."""
+    """The module of the library that an array belongs to. The program has imported it, because the array exists."""
     return sys.modules[name]
 
 
@@ -60,7 +60,7 @@ def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool
         address = 0 if address is None else _word(address)
         strides, producer = interface.get("strides"), interface.get("stream")
         strides, producer = strides and tuple(map(operator.index, strides)), None if producer is None else _word(producer)
-        # The second form is that of numpy.
+        # The flag is a bool of Python or a bool of numpy.
         if not isinstance(is_read_only, bool) and str(getattr(is_read_only, "dtype", None)) != "bool":
             raise TypeError
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -72,7 +72,7 @@ def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool
     item = _word(int(typestr[2:]))
     if strides is not None and not _is_compact(shape, strides, item):
         raise BufferError("the array is not contiguous: make a copy, for example by .contiguous()")
-    # The handles 0 and 1 are the default stream.
+    # The handles 0 and 1 both mean the default stream.
     handle = producer if stream is None and producer is not None else stream_of(array, 0, stream)
     if producer is not None and max(producer, 1) != max(handle, 1):
         raise ValueError(
@@ -185,8 +185,8 @@ def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) 
 
 
 def _torch_stream(torch: Any, array: Any, stream: Any) -> Any:
-    """A context in which PyTorch allocates memory for a stream: memory belongs to the stream that is current at the
-    allocation."""
+    """A context in which PyTorch allocates memory for a stream. The context makes the stream current, because PyTorch assigns memory to
+    the current stream."""
     if stream is None or not array.is_cuda:
         return contextlib.nullcontext()
     handle = stream_of(array, array.device.index, stream)
@@ -205,7 +205,8 @@ def device_name(array: Any) -> str | None:
 
 
 def stream_of(array: Any, ordinal: int, stream: Any) -> int:
-    """The handle of the given stream; without one, of the library's current stream; otherwise 0, the default stream."""
+    """The handle of the given stream. If there is none, the handle of the current stream of the array's library, or 0 (the default
+    stream) if the library has no current stream."""
     if stream is None:
         library = package_of(array)
         if library == "torch" and _module("torch").cuda.is_available():

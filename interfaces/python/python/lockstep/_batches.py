@@ -1,4 +1,4 @@
-"""Batches of messages: conversion of the arguments of users to those of the native part."""
+"""Batches of messages. This module converts the arguments of the caller to those of the native functions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _is_array(value: object) -> bool:
 
 
 def _strings(value: Any, what: str, may_be_shared: bool) -> Any:
-    """The form that the native part takes: None, a buffer for all messages, (buffer, width of its rows), or a list."""
+    """Converts an argument for the native functions: to None, a buffer for all messages, a pair of a buffer and the width of its rows, or a
+    list."""
     if value is None or isinstance(value, list):
         return value
     if isinstance(value, tuple):
@@ -53,8 +54,8 @@ def _strings(value: Any, what: str, may_be_shared: bool) -> Any:
 def _run(
     encrypts: bool, mode: type, keys: Any, nonces: Any, data: Any, associated_data: Any, offsets: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
-    """The outputs, their offsets (None for lists and rows) and the statuses; tensors of PyTorch if the data are a tensor of
-    PyTorch."""
+    """Returns the outputs, their offsets (None for lists and rows) and the statuses. They are tensors of PyTorch if the data are a tensor
+    of PyTorch."""
     on_host, as_library = _arrays.on_host, _arrays.as_library
     head, aad = (encrypts, mode, on_host(keys), on_host(nonces)), on_host(associated_data)
     outputs, ends, statuses = _run_on_buffers(*head, on_host(data), aad, offsets, tag_length)
@@ -106,7 +107,7 @@ def _run_on_buffers(
         return output, ends, statuses
     if _is_array(data):
         return output.reshape(count, max(0, width + step)), None, statuses
-    # A memoryview cannot have a dimension of length 0.
+    # The output has no second dimension if the size is 0, because a memoryview cannot have a dimension of length 0.
     return memoryview(output).cast("B", (count, size // count)) if size else output, None, statuses
 
 

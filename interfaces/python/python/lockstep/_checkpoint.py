@@ -61,7 +61,7 @@ class EncryptedStream(StreamTransformExtension):
         return cast("IO[bytes]", _files.open_with(cast("Any", input), "rb", self._keys))
 
     def registry(self) -> ExtensionRegistry:
-        """A registry by which a reader finds this object."""
+        """A registry in which a reader of PyTorch finds this object."""
         stream = self
 
         class Registered(EncryptedStream):
@@ -86,12 +86,12 @@ class EncryptedStream(StreamTransformExtension):
         return writer
 
     def reader(self, path: Path) -> FileSystemReader:
-        """A reader for what `writer` writes. It refuses a checkpoint that has a plain part."""
+        """A reader for checkpoints that `writer` wrote. It refuses a checkpoint that has a plain part."""
         return _Reader(path, self)
 
 
 class _EncryptedMetadata(FileSystem):
-    """Encrypts the files with metadata. Other files are encrypted item by item."""
+    """Encrypts the metadata files as a whole. The items in other files are encrypted one by one."""
 
     def __init__(self, stream: EncryptedStream) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The devices that do the work: what they are, their selection, and their self-tests."""
+"""Lists, selects and tests the devices that do the work."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def use(
     """Selects the device, the kernel, the number of CPU threads and the verification of results for all calls of the process.
 
     device: a name such as "cpu" or "cuda:0"; kernel: a name such as "cpu/vaes512"; threads: the number of CPU threads; verify: "off",
-    "sample" or "full". Parameters that are None have the values of the environment variables LOCKSTEP_DEVICE, LOCKSTEP_KERNEL,
-    LOCKSTEP_THREADS and LOCKSTEP_VERIFY, or else the defaults: the planner chooses device and kernel, there is one thread for each
-    processor, and samples of the results are verified.
+    "sample" or "full". A parameter that is None gets the value of the environment variable LOCKSTEP_DEVICE, LOCKSTEP_KERNEL,
+    LOCKSTEP_THREADS or LOCKSTEP_VERIFY. If the variable is not set, the parameter gets its default: the planner chooses the device and the
+    kernel, there is one thread for each processor, and samples of the results are verified.
 
     Returns an object that restores the earlier selection when it is used as a context manager. Raises ValueError for a device, a
     kernel or a number of threads that does not exist; the selection then does not change.
@@ -87,8 +87,8 @@ def use(
 class SelfTest:
     """The result of the self-test of a kernel: an element of `selftest`.
 
-    device and kernel: their names; operations: the number of operations that were tested; failures: what failed; passed: True if
-    nothing failed.
+    device: the name of the device; kernel: the name of the kernel; operations: the number of operations that were tested; failures: a text
+    for each failure; passed: True if there was no failure.
 
     >>> with lockstep.use("cpu"):
     ...     lockstep.selftest()[0].device

@@ -1,4 +1,4 @@
-"""The keys of files: arguments of `lockstep.open`, `encrypt_file` and others."""
+"""The arguments of `lockstep.open`, `encrypt_file` and other functions that give the key of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._shown import shown
 from ._types import Buffer, Path
 
 LOGGER = logging.getLogger("lockstep")
-# Files for which a warning was issued: device, inode number and time of change.
+# The files for which a warning was issued. Each is identified by its device, its inode number and the time of its last change.
 _WARNED: set[tuple[int, int, int]] = set()
 _AGE_FILE = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 
@@ -45,9 +45,9 @@ class Keys(NamedTuple):
         return cls(key, b"" if context is None else context, recipients, identities, passphrase)
 
     def checked(self, writes: bool) -> Keys:
-        """These keys, if they can be used together for writing or for reading. Raises TypeError otherwise. Issues a warning if a new file
-        gets a passphrase that is not the given text."""
-        # No local variable has a secret, because debuggers and error reports print them.
+        """Returns this object if its arguments can be used together for writing or for reading, and raises TypeError otherwise. Issues a
+        warning if the passphrase of a new file differs from the given text."""
+        # Local variables must not contain secrets, because debuggers and error reports print local variables.
         has_key, has_recipients = self.key is not None, self.recipients is not None
         has_identities, has_passphrase = self.identities is not None, self.passphrase is not None
         has_others = has_recipients or has_identities or has_passphrase
@@ -70,7 +70,7 @@ class Keys(NamedTuple):
         return self
 
     def __repr__(self) -> str:
-        """A text without the secrets, because debuggers and error reports print local variables."""
+        """A text that contains no secret, because debuggers and error reports print local variables."""
         given = [name for name, value in self._asdict().items() if value is not None and value is not self._field_defaults[name]]
         return f"<Keys: {', '.join(given)}>"
 
@@ -104,7 +104,7 @@ def _warn_if_open_to_others(path: Any, what: str, may_be_encrypted: bool) -> Non
                 if file.read(40).startswith(_AGE_FILE):
                     return
     except (OSError, ValueError):
-        # The call that reads the file raises the exception.
+        # The error is ignored here: the call that reads the file later raises an exception.
         return
     _WARNED.add(version)
     LOGGER.warning("other users can read or change the %s %s: run `chmod 600` on it", what, shown(os.fspath(path)))

@@ -1,5 +1,5 @@
-"""Reading and writing the binary file objects of users: the extension calls these functions, from the thread that made the call. The
-results of the objects' methods are checked as `io.BufferedReader` and `io.BufferedWriter` check them."""
+"""Functions that read and write binary file objects of the program. The extension calls them on the thread of the caller. They check the
+results of the objects' methods in the same way as `io.BufferedReader` and `io.BufferedWriter`."""
 
 import errno
 import operator
@@ -12,8 +12,9 @@ _LAST = (1 << 63) - 1
 def read_at(file: Any, offset: int, count: int) -> bytes:
     """Reads `count` bytes from an offset, or fewer if the file ends."""
     position = file.seek(offset)
-    # The file objects of some libraries return None (paramiko), or the position in a file around theirs (PyTorch's readers of
-    # checkpoints). As in `io.BufferedReader`, only a position that no file can have is refused.
+    # The returned position is not compared with the requested one: paramiko's file objects return None, and those of PyTorch's
+    # readers of checkpoints return the position in the file that contains theirs. As in `io.BufferedReader`, only a position
+    # that no file can have is refused.
     if position is not None:
         _number(position, "seek", _LAST)
     pieces = []
@@ -62,6 +63,6 @@ def _invalid(method: str, what: str, number: int, most: int) -> OSError:
 
 
 def _would_block(method: str, problem: str) -> BlockingIOError:
-    # The third argument is `characters_written`: nothing of the data of the call can be relied on.
+    # The third argument is `characters_written`. It is 0, because the caller cannot rely on any data of the call.
     text = f"{method}() of the file object returned None: {problem}; give an object that waits"
     return BlockingIOError(errno.EAGAIN, text, 0)

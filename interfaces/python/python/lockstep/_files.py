@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Literal, cast, overload
 
-# The extension calls `_file_objects`, also when the interpreter ends, where nothing can be imported.
+# `_file_objects` is imported here because the extension calls it, even when the interpreter ends and imports fail.
 from . import _file_objects, _native  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ._file_keys import LOGGER, Keys
 from ._shown import shown
@@ -21,7 +21,7 @@ _BUFFER = 4 * 16384
 class _Raw(io.RawIOBase):
     """The base class of raw files."""
 
-    # A buffered object takes these attributes from its raw file.
+    # The attributes `name` and `mode` of a buffered object return those of its raw file.
     name: object
     mode: str
 
@@ -35,7 +35,7 @@ class _Raw(io.RawIOBase):
 
 
 class SeekableFile(_Raw):
-    """A file that is read at a position. A subclass sets `_position` and `_closes`, the file that `close` closes too."""
+    """A file that can seek. A subclass sets the position `_position`, and `_closes`, which is a file that `close` closes too."""
 
     _position: int
     _closes: BinaryIO | None
@@ -74,10 +74,10 @@ class SeekableFile(_Raw):
 
 
 class RawReader(SeekableFile):
-    """The plaintext of an encrypted file."""
+    """A raw file that reads the plaintext of an encrypted file."""
 
     def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
-        # `close` is called even if this raises an exception.
+        # The attributes are set before the file is opened, because Python calls `close` even if the opening raises an exception.
         self._closes = None
         self._native: _native.NativeReader | None = None
         self._native = _native.NativeReader(file, keys.checked(False))
@@ -104,13 +104,13 @@ class RawReader(SeekableFile):
         return bytes(rest)
 
     def close(self) -> None:
-        # This closes a file that was opened by its path, and wipes the key.
+        # The end of the native reader closes the file if it was opened by its path, and wipes the key.
         self._native = None
         super().close()
 
 
 class _RawWriter(_Raw):
-    """A file that is being encrypted. It is complete after `finish`; `close` without it discards the file."""
+    """A raw file that encrypts the data written to it. The file is complete after `finish`. `close` without `finish` discards the file."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class _RawWriter(_Raw):
 
     def close(self) -> None:
         if not self.closed:
-            # This has no effect after `finish`.
+            # `discard` has no effect after `finish`.
             if hasattr(self, "_native"):
                 self._native.discard()
             self._end(False)
@@ -172,7 +172,8 @@ class Discardable:
             self.discard()
 
     def __del__(self) -> None:
-        # The finalizers of Python's files would complete the file. These exceptions mean that the object was not initialised.
+        # The finalizers of Python's files would close the file, which completes it, so the file is discarded first. The suppressed
+        # exceptions mean that the object was not initialised.
         with contextlib.suppress(AttributeError, ValueError):
             if not cast(Any, self).closed:
                 self.discard()
@@ -252,13 +253,14 @@ def open(
 ) -> io.BufferedReader | Writer:
     """Opens an encrypted file in the format that the command `lockstep` writes and reads (C2SP chunked encryption).
 
-    file: a path, or a binary file object. A file object for reading must be able to seek; it is not closed, and nothing else may
-    use it meanwhile. mode: "rb", "wb", or "xb", which refuses an existing file.
+    file: a path, or a binary file object. A file object for reading must be able to seek. It is not closed, and the program must not use
+    it while the encrypted file is open. mode: "rb", "wb", or "xb", which refuses an existing file.
 
-    key: 16 or 32 bytes, or the path (str or os.PathLike) of a key file; context: bytes that both sides know. Instead of a key, for
-    writing: recipients, age recipients ("age1...") and SSH public keys, or a passphrase; for reading: identities, paths of age
-    identity files and SSH private keys (and, for an encrypted identity, its passphrase), or a passphrase. One recipient and one
-    identity may be given without a list.
+    key: 16 or 32 bytes, or the path (str or os.PathLike) of a key file; context: bytes that both sides know.
+
+    The other arguments are alternatives to a key. recipients, for writing: age recipients ("age1...") and SSH public keys. identities,
+    for reading: paths of age identity files and SSH private keys. passphrase, for writing and reading: the passphrase of the file or, with
+    identities, the passphrase of an encrypted identity. One recipient and one identity may be given without a list.
 
     Reading: a seekable buffered reader. Opening checks the header and the last chunk, so that a file that was cut off is
     refused; each read checks the chunks that it needs. Raises InvalidTag for data that are not authentic.
@@ -297,13 +299,13 @@ def encrypt_file(
 ) -> int:
     """Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
 
-    key: 16 or 32 bytes, or the path of a key file. context: bytes that both sides know; decryption needs the same bytes. Instead
-    of a key: recipients, age recipients ("age1...") and SSH public keys, or a passphrase.
+    key: 16 or 32 bytes, or the path of a key file. context: bytes that both sides know; decryption needs the same bytes. Alternatives to
+    a key are recipients (age recipients, "age1...", and SSH public keys) and a passphrase.
 
-    progress: a function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are
-    done, and with the number of all bytes, or None if source is not a regular file. If it raises an exception, the work stops and the
-    exception is raised here. If the last call raises an exception, the destination is complete and remains. overwrite: replace an
-    existing destination.
+    progress: a function that is called at most 20 times a second, and once at the end. Its arguments are the number of plaintext bytes
+    processed so far and the total number, which is None if source is not a regular file. If it raises an exception, the work stops and
+    encrypt_file raises the exception. If the call at the end raises an exception, the destination is complete and remains. overwrite:
+    replace an existing destination.
 
     Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length or an
     invalid recipient. Ctrl-C stops the work.
@@ -337,13 +339,13 @@ def decrypt_file(
     """Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
     not at all.
 
-    key and context: as for encrypt_file. Instead of a key: the passphrase of the file, or identities, paths of age identity
-    files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
-    are those of encrypt_file.
+    key and context: as for encrypt_file. Alternatives to a key are the passphrase of the file, and identities, which are the paths of age
+    identity files and SSH private keys. With identities, passphrase is the passphrase of an encrypted identity. The other arguments
+    and the result are those of encrypt_file.
 
-    partial: keep the verified beginning of a file that was damaged, changed or cut off. The call still raises InvalidTag; its
-    attribute `verified` is the number of bytes of plaintext in the destination. If it is 0, there is no destination. sparse: blocks
-    of 4096 zeros become holes in the destination, which take no space on the disk.
+    partial: keep the verified beginning of a file that was damaged, changed or cut off. The call still raises InvalidTag. The attribute
+    `verified` of the exception is the number of plaintext bytes in the destination. If the number is 0, no destination was written.
+    sparse: blocks of 4096 zeros become holes in the destination, which take no space on the disk.
 
     Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
     FileExistsError, OSError, ValueError as encrypt_file.
@@ -384,16 +386,17 @@ def open_with(
     raw.mode = mode
     name = name or (file if is_path else getattr(file, "name", None))
     if name is not None:
-        # Without a name the attribute does not exist, as in a BufferedReader of a BytesIO.
+        # If the file has no name, the attribute `name` does not exist. This is also so for a BufferedReader of a BytesIO.
         raw.name = name
     return _buffered(kind or (io.BufferedReader if mode == "rb" else Writer), raw)
 
 
 def _buffered(kind: type[io.BufferedReader | Writer], raw: _Raw) -> io.BufferedReader | Writer:
-    """A buffered object of a raw file at its start.
+    """Returns a buffered object for a raw file whose position is 0.
 
-    The constructor of the buffered object calls `tell` and drops the exceptions of `tell`. A signal handler can run in each function
-    that is written in Python, and its KeyboardInterrupt would be dropped. Therefore `tell` is replaced by `int`, which returns 0.
+    The constructor of the buffered object calls `tell` and drops exceptions that `tell` raises. A signal handler can run in each function
+    that is written in Python. If it ran in `tell`, its KeyboardInterrupt would be dropped. Therefore `tell` is replaced by `int`, which is
+    not written in Python and returns 0.
     """
     vars(raw)["tell"] = int
     buffered = kind(raw, _BUFFER)

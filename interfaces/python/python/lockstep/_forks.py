@@ -1,4 +1,4 @@
-"""Locks of Python objects in the child of a fork, where a thread that held them does not exist."""
+"""Unlocks locks of Python objects in the child of a fork, where the thread that held the lock does not exist."""
 
 import os
 import threading
@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-# Functions for the child, by the object that they belong to.
+# For each object, the function that renews the object in a child process after a fork.
 _RENEWALS: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()
 
 

@@ -1,4 +1,4 @@
-"""Manifests: which encrypted files belong together, and what identifies each of them.
+"""Manifests. A manifest lists encrypted files that belong together, with data that identify each file.
 
 A manifest is a text file of JSON lines. The first line has the format and the operation. Each further line is a file: its path below
 the output folder, its state, and for a complete file the lengths in bytes and the commitment, in hexadecimal digits. A manifest
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 def line(path: str, state: str, plaintext: int, encrypted: int, commitment: bytes | None, error: str | None) -> str:
-    """The line of a file. A path that is not UTF-8 has surrogates, as in os.fsdecode."""
+    """The line of a manifest for a file. If the path is not UTF-8, the line contains surrogates, as os.fsdecode makes them."""
     if commitment is None:
         return json.dumps({"path": path, "state": state, "error": error})
     # The line is assembled without `json.dumps` of a dictionary, which would take ten times as long.
@@ -40,7 +40,7 @@ def line(path: str, state: str, plaintext: int, encrypted: int, commitment: byte
 
 
 def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
-    """The complete files of a manifest, by path.
+    """Reads a manifest. Returns its complete files, by path.
 
     Raises ValueError for a file that is no manifest, and OSError.
     """
@@ -48,7 +48,7 @@ def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
     with contextlib.suppress(FileNotFoundError), open(manifest, encoding="utf-8") as file:
         text = file.read()
     if text is None:
-        # Python's own exception contains the name, which can be a key.
+        # Python's own exception is not raised, because it contains the name, which can be a key.
         raise FileNotFoundError(errno.ENOENT, "there is no manifest", shown_path(manifest))
     lines = _parse(text.splitlines(), os.fspath(manifest), None)
     entries = {}
@@ -114,7 +114,7 @@ class Journal:
             self._is_new = not text
             if text:
                 self._lines.update(_parse(text.splitlines(), self._part, operation))
-            # This ends an incomplete line that a killed program has left.
+            # A killed program can leave an incomplete last line. The line break ends this line.
             self._file.write(self._head + "\n" if not text else "" if text.endswith("\n") else "\n")
             self._file.flush()
         except BlockingIOError:
@@ -126,7 +126,7 @@ class Journal:
             raise
 
     def add(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Adds files: paths and lines."""
+        """Adds files. Each is given by its path and its line."""
         added = dict(lines)
         self._is_new = False
         self._lines.update(added)

@@ -1,4 +1,4 @@
-"""The native part of the package: types, and the documentation of what is public. The examples are tests."""
+"""The types of the native part of the package, and the documentation of its public members. The examples are also tests."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, final, overload
@@ -28,9 +28,9 @@ class _Aead:
     def encrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
         """Encrypts and authenticates data; authenticates associated_data.
 
-        nonce: bytes that are used once only with this key; data: the message; associated_data: bytes that both sides know, or
-        None. Returns ciphertext and tag, len(data) bytes and the tag; for an array of another library, a new array of bytes.
-        Raises ValueError for a nonce of a wrong length, and for data that are too long.
+        nonce: bytes that are used only once with this key; data: the message; associated_data: bytes that both sides know, or
+        None. Returns the ciphertext, which has len(data) bytes, and the tag after it. If data is an array of another library,
+        the result is a new array of bytes. Raises ValueError for a nonce of a wrong length, and for data that are too long.
 
         >>> AESGCM(bytes(32)).encrypt(bytes(12), b"data", b"header").hex()
         'aac6345ca392a548a5a7274cdecaa7995d1245ba'
@@ -40,7 +40,7 @@ class _Aead:
     def encrypt(self, nonce: Buffer, data: Tensor, associated_data: Buffer | None) -> Any: ...
     @overload
     def decrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
-        """Checks data, which are ciphertext and tag, and associated_data, and decrypts.
+        """Checks data, which are a ciphertext and its tag, and associated_data. If they are authentic, decrypts the ciphertext.
 
         nonce and associated_data: as for `encrypt`. Returns the plaintext. Raises InvalidTag if anything is not authentic,
         ValueError for a nonce of a wrong length.
@@ -55,11 +55,11 @@ class _Aead:
     def encrypt_into(
         self, nonce: Buffer, data: Buffer | Tensor, associated_data: Buffer | None, buf: Buffer | Tensor
     ) -> int:
-        """`encrypt` into a buffer.
+        """Does the same as `encrypt`, but writes the result to a buffer.
 
-        buf: a writable buffer with the length of data and tag. For work in place, data is the memory of the ciphertext in it.
-        Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that partly overlaps an
-        argument, TypeError for a read-only buffer.
+        buf: a writable buffer with the length of data and tag. For work in place, data is the part of buf that gets the ciphertext.
+        Returns the number of bytes written. Also raises ValueError for a buffer of another length or one that partly overlaps an
+        argument, and TypeError for a read-only buffer.
 
         >>> buf = bytearray(b"data" + bytes(16))
         >>> AESGCM(bytes(32)).encrypt_into(bytes(12), memoryview(buf)[:4], None, buf)
@@ -69,10 +69,10 @@ class _Aead:
     def decrypt_into(
         self, nonce: Buffer, data: Buffer | Tensor, associated_data: Buffer | None, buf: Buffer | Tensor
     ) -> int:
-        """`decrypt` into a buffer.
+        """Does the same as `decrypt`, but writes the result to a buffer.
 
         buf: a writable buffer with the length of data without the tag; it may be the memory of the ciphertext. It is zeroed if
-        InvalidTag is raised. Returns the number of bytes written. Raises as `encrypt_into`.
+        InvalidTag is raised. Returns the number of bytes written. Also raises the exceptions of `encrypt_into`.
 
         >>> sealed = bytearray(AESGCM(bytes(32)).encrypt(bytes(12), b"data", None))
         >>> AESGCM(bytes(32)).decrypt_into(bytes(12), sealed, None, memoryview(sealed)[:4])
@@ -260,7 +260,8 @@ class AESSIV:
     def encrypt(self, data: Tensor, associated_data: list[Buffer] | list[bytes] | None) -> Any: ...
     @overload
     def decrypt(self, data: Buffer, associated_data: list[Buffer] | list[bytes] | None) -> bytes:
-        """Checks data, which are tag and ciphertext, and associated_data, and decrypts. Raises InvalidTag.
+        """Checks data, which are a tag and the ciphertext, and associated_data. If they are authentic, decrypts the ciphertext;
+        otherwise raises InvalidTag.
 
         >>> AESSIV(bytes(64)).decrypt(AESSIV(bytes(64)).encrypt(b"data", None), None)
         b'data'
@@ -271,7 +272,7 @@ class AESSIV:
     def encrypt_into(
         self, data: Buffer | Tensor, associated_data: list[Buffer] | list[bytes] | None, buf: Buffer | Tensor
     ) -> int:
-        """`encrypt` into a buffer: as `encrypt_into` of the other classes, with the tag before the ciphertext.
+        """Does the same as `encrypt_into` of the other classes, but the tag precedes the ciphertext.
 
         >>> buf = bytearray(20)
         >>> AESSIV(bytes(64)).encrypt_into(b"data", None, buf)
@@ -281,7 +282,7 @@ class AESSIV:
     def decrypt_into(
         self, data: Buffer | Tensor, associated_data: list[Buffer] | list[bytes] | None, buf: Buffer | Tensor
     ) -> int:
-        """`decrypt` into a buffer: as `decrypt_into` of the other classes, with the tag before the ciphertext.
+        """Does the same as `decrypt_into` of the other classes, but the tag precedes the ciphertext.
 
         >>> buf = bytearray(4)
         >>> AESSIV(bytes(64)).decrypt_into(AESSIV(bytes(64)).encrypt(b"data", None), None, buf)
@@ -384,7 +385,7 @@ def raw_into(
 ) -> int: ...
 def hctr2(encrypts: bool, key: Buffer, tweak: Buffer, data: Buffer) -> bytes: ...
 def cmac(key: Buffer, data: Buffer) -> bytes:
-    """The CMAC (SP 800-38B) of data, 16 bytes.
+    """The CMAC (SP 800-38B) of data. It has 16 bytes.
 
     key: 16, 24 or 32 bytes. Raises ValueError for another length.
 
@@ -393,7 +394,7 @@ def cmac(key: Buffer, data: Buffer) -> bytes:
     """
     ...
 def gmac(key: Buffer, nonce: Buffer, data: Buffer) -> bytes:
-    """The GMAC (SP 800-38D) of data, 16 bytes.
+    """The GMAC (SP 800-38D) of data. It has 16 bytes.
 
     key: 16, 24 or 32 bytes; nonce: 8 to 128 bytes, which must never be used twice with one key. Raises ValueError for other lengths.
 
@@ -448,7 +449,7 @@ class EarlierSelection:
 def select(device: str | None, kernel: str | None, threads: int | None, verify: str | None) -> EarlierSelection: ...
 def devices() -> list[tuple[str, str, list[str]]]: ...
 def missing_devices() -> dict[str, str]:
-    """The backends without a device on this machine, each with the reason. The call starts the drivers of GPUs.
+    """The backends that have no device on this machine, each with the reason. The call starts the drivers of GPUs.
 
     >>> "cpu" in lockstep.missing_devices()
     False
@@ -461,10 +462,10 @@ def shown_name(name: str) -> str: ...
 
 @final
 class DeviceArray:
-    """Bytes in the memory of a device, as an array for other libraries: by DLPack and by __cuda_array_interface__.
+    """An array of bytes in the memory of a device. Other libraries can use it through DLPack and __cuda_array_interface__.
 
-    shape: a number or a tuple; device: a name such as "cuda:0". The memory is zeroed at first, and wiped when the last reference to it is
-    dropped. Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if the device has not
+    shape: a number or a tuple; device: a name such as "cuda:0". The memory is zero at first, and is wiped when the last reference to it
+    is dropped. Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if the device has not
     enough memory.
 
     >>> with lockstep.use("cuda:emu"):    # the emulator; "cuda:0" is the first GPU
@@ -480,7 +481,7 @@ class DeviceArray:
     @property
     def nbytes(self) -> int: ...
     def tobytes(self, stream: int = 0) -> bytes:
-        """The bytes, after all earlier work on the stream (a number; 0 is the default stream).
+        """Waits for all earlier work on the stream (a number; 0 is the default stream), and returns the bytes.
 
         >>> with lockstep.use("cuda:emu"):
         ...     tensor.DeviceArray(4, "cuda:emu").tobytes().hex()
@@ -488,7 +489,7 @@ class DeviceArray:
         """
         ...
     def copy_from(self, data: Buffer, stream: int = 0) -> None:
-        """Copies data, a buffer of the same length, to the device, after all earlier work on the stream.
+        """Copies a buffer of the same length to the device, after all earlier work on the stream.
 
         >>> with lockstep.use("cuda:emu"):
         ...     array = tensor.DeviceArray(4, "cuda:emu")

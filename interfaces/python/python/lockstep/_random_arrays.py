@@ -1,8 +1,8 @@
-"""Numbers of `lockstep.random` in arrays of numpy, PyTorch, CuPy and JAX.
+"""Fills arrays of numpy, PyTorch, CuPy and JAX with the numbers of `lockstep.random`.
 
-On the host the extension makes the numbers. On a GPU the extension writes random words, and operations of PyTorch or CuPy convert them
-to the same numbers. These are integer operations, exact conversions, and single multiplications and additions, whose rounding IEEE 754
-specifies.
+On the host, the extension computes the numbers. On a GPU, the extension writes random words, and array operations of PyTorch or CuPy
+convert the words to the same numbers. The results are the same bit for bit because only such operations are used: integer operations,
+exact conversions, and single multiplications and additions, whose rounding IEEE 754 specifies.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from ._shown import shown
 _FLOATS = ("float32", "float64")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _LOW_63 = (1 << 63) - 1
-# Maximum number of words of a batch on a GPU. A batch of normal numbers takes about 100 bytes per number.
+# Maximum number of words of a batch on a GPU. The limit bounds the memory: a batch of normal numbers takes about 100 bytes per number.
 _BATCH = 1 << 22
 
 
@@ -38,7 +38,7 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
         raise ValueError(f"the type {what} is not supported: use {', '.join(allowed)}")
     if out is not None:
         return out, name
-    # The elements of other objects can be the bytes of a key, which a message of PyTorch would contain.
+    # Other objects are refused here: their elements can be the bytes of a key, which a message of PyTorch would contain.
     if not isinstance(shape, (int, Sequence)) or isinstance(shape, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"the shape is of the type {type(shape).__name__}: give an integer, or a list or tuple of integers")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -120,7 +120,8 @@ def _on_device(array: Any) -> Any:
 
 
 def _flat(array: Any) -> Any:
-    """The elements of an array on a GPU, in its own memory: `reshape` makes a copy of an array that is not contiguous."""
+    """The elements of an array on a GPU as a vector that shares the memory of the array. The array must be contiguous, because `reshape`
+    would copy other arrays."""
     _arrays.check(array, True)
     if not (array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous):
         raise BufferError("the array is not contiguous: give a contiguous one")
@@ -167,7 +168,7 @@ def normal_of_words(library: Any, words: Any) -> Any:
 
 
 def _table(library: Any, like: Any) -> Any:
-    """The coefficients by degree, on the device of an array."""
+    """The coefficients, sorted by degree, on the device of an array."""
     numbers = normal_table()
     values = struct.unpack(f"<{len(numbers) // 8}d", numbers)
     columns = [values[degree::9] for degree in range(9)]
@@ -184,9 +185,9 @@ def _fill_integers(library: Any, stream: Keystream, low: int, last: int, array: 
     while written < total:
         start = stream.position
         expected = math.ceil(min(total - written, _BATCH) * (mask + 1) / (last + 1) * 1.05) + 64
-        # A batch has whole blocks. Each batch except the last one uses all of its words.
+        # The number of words is rounded down to whole blocks. Each batch except the last one uses all of its words.
         words = _words(library, stream, array, expected // 4 * 4, bits) & _signed(mask)
-        # An unsigned comparison: the highest bits are inverted.
+        # The comparison must be unsigned, but the words are signed, so the highest bits of both operands are inverted.
         is_result = (words ^ -(1 << 63)) <= _signed(last ^ (1 << 63))
         results = words[is_result][: total - written]
         count = int(results.shape[0])

@@ -14,7 +14,7 @@ _JUMP = 1 << 64
 
 
 class _NoSeed(ISeedSequence):
-    """Stands for the seed sequence in numpy's class. A generator of a key has none, and its numbers must not depend on another seed."""
+    """Takes the place of the seed sequence in numpy's class. A generator with a key has no seed, and its numbers must not depend on one."""
 
     def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> Any:
         raise TypeError("a BitGenerator of a key has no seed sequence: use jumped or advance of the BitGenerator")
@@ -42,7 +42,7 @@ class BitGenerator(numpy.random.BitGenerator):
 
     def __init__(self, key: Any, position: int = 0) -> None:
         if hasattr(self, "_bits"):
-            # Generators of numpy store the address of the first state.
+            # Generators of numpy store the address of the state, so the state must not be replaced by another one.
             raise TypeError("a BitGenerator is initialised once: make a new one")
         super().__init__(_NO_SEED)
         if not 0 <= position < _POSITIONS:
@@ -55,7 +55,7 @@ class BitGenerator(numpy.random.BitGenerator):
         _forks.in_child(self, BitGenerator._renew)
 
     def _renew(self) -> None:
-        """Runs in the child of a fork. Another thread may have been using the lock and changing the buffer."""
+        """Renews the lock and the buffer in the child of a fork. At the fork, another thread could hold the lock and change the buffer."""
         _forks.renew_lock(self.lock)
         self._bits.set_position(*self._bits.position)
 
@@ -77,7 +77,8 @@ class BitGenerator(numpy.random.BitGenerator):
             self._bits.set_position(block, used)
 
     def advance(self, blocks: int) -> "BitGenerator":
-        """Moves to the start of a block, `blocks` after the block of the next word, modulo 2 ** 128. Returns this object."""
+        """Moves the position to the start of the block that is `blocks` blocks after the block of the next word, modulo 2 ** 128. Returns
+        this object."""
         with self.lock:
             block, _ = self._bits.position
             self._bits.set_position((block + blocks) % _POSITIONS, 0)

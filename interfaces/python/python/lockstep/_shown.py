@@ -1,4 +1,4 @@
-"""The values of arguments in messages, without keys."""
+"""Functions that show the values of arguments in messages, but no keys."""
 
 import os
 
@@ -15,8 +15,8 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message. Only texts and integers are shown: other values, and texts that can be a key, may be a key that was given
-    in a wrong place.
+    """A text that describes a value in a message. Only texts and integers are shown. Other values, and texts that can be a key, are not
+    shown, because the user may have given a key in a wrong place.
     """
     if isinstance(value, int) and -(1 << 64) < value < 1 << 64:
         return str(value)

@@ -1,4 +1,4 @@
-"""Types of arguments, also at run time, so that `typing.get_type_hints` finds them."""
+"""The types of arguments. They also exist at run time, so that `typing.get_type_hints` finds them."""
 
 import os
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ class _Buffer(Protocol):
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 
-# Numpy declares __buffer__ for Python 3.12 and later only.
+# A numpy array. Numpy declares `__buffer__` only for Python 3.12 and later, so this protocol has another attribute of its arrays.
 class _Array(Protocol):
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -25,6 +25,6 @@ class _CudaArray(Protocol):
 
 
 Tensor = _Dlpack | _CudaArray
-# bytes, bytearray, memoryview, numpy's arrays and others.
+# A type of bytes in memory: bytes, bytearray, memoryview, numpy's arrays and others.
 Buffer = _Buffer | _Array
 Path = str | os.PathLike[str]

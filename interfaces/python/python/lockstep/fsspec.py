@@ -1,4 +1,4 @@
-"""Encrypted files for all libraries that open files by fsspec: pandas, dask, pyarrow, zarr.
+"""Encrypted files for all libraries that open files through fsspec, such as pandas, dask, pyarrow and zarr.
 
     pandas.read_parquet("lockstep::s3://bucket/table.parquet", storage_options={"lockstep": {"key": key}})
 
@@ -10,7 +10,7 @@ meaning. File sizes are those of the plaintext, or None if they are unknown; nam
     files = fsspec.filesystem("lockstep", fo="/folder", target_protocol="file", key=key)
     files.cat("name")
 
-has paths below a folder, as has the URL `lockstep://name::file:///folder`.
+In this file system, and in the URL `lockstep://name::file:///folder`, paths are relative to the folder.
 
 A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`; in a transaction, all files
 appear at its end, or none if it is aborted. The objects of `fsspec.open` complete the file even after an exception in their `with` block,
@@ -42,7 +42,7 @@ from ._native import plaintext_len
 from ._shown import shown, shown_path
 
 
-# A random key of this process. Without it, guessed passphrases could be tested against a token.
+# A random key of this process, with which tokens are computed. Without it, an attacker could test guessed passphrases against a token.
 _TOKEN_KEY = secrets.token_bytes(32)
 
 
@@ -50,13 +50,14 @@ class _Target:
     """A new file of another file system. It appears when it is complete, or not at all."""
 
     def __init__(self, files: Any, path: str, commits: bool, options: dict[str, Any]) -> None:
-        # The file system `memory` shows a file as soon as it is opened, so the content is first collected here.
+        # The file system `memory` shows a file as soon as it is opened, so the content is collected here and put into the file at the end.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
         self._file: Any = self._content
         if self._content is None:
             self._file = files.open(path, "wb", autocommit=False, **options)
-            # `open` has added the file to the transaction of `files`, which would commit it a second time.
+            # `open` has added the file to the transaction of `files`. It is removed, because the transaction would commit it a
+            # second time.
             with contextlib.suppress(AttributeError, ValueError):
                 files.transaction.files.remove(self._file)
             if not commits and not hasattr(self._file, "commit"):
@@ -131,7 +132,7 @@ class _Writer(Writer):
 
 
 class _CompressedWriter(Discardable, io.BufferedIOBase):
-    """A compressor and the file that it writes to. The compressors of Python do not close this file."""
+    """A compressor, together with the file that it writes to. This class closes the file, because the compressors of Python do not."""
 
     def __init__(self, compressor: Any, file: _Writer) -> None:
         self._compressor, self._file = compressor, file
@@ -144,7 +145,7 @@ class _CompressedWriter(Discardable, io.BufferedIOBase):
         return int(self._compressor.write(data))
 
     def flush(self) -> None:
-        # `close` of the base class calls `flush` too, after the end of the compressor.
+        # `close` of the base class calls `flush` too, when the compressor has already ended.
         if not self._is_ended:
             self._compressor.flush()
 
@@ -177,7 +178,7 @@ class _TextWriter(Discardable, io.TextIOWrapper):
 def _without_protocol(path: Any) -> str:
     """The path of a URL `lockstep://path` or `lockstep::path`."""
     if not isinstance(path, (str, os.PathLike)):
-        # The text of other objects can be a key.
+        # Other objects are not converted to text, because the text can be a key.
         raise TypeError(f"the path is {shown(path)}: give a str")
     return os.fspath(path).removeprefix("lockstep::").removeprefix("lockstep://")
 
@@ -198,11 +199,12 @@ def _on_target(files: Any, default: str, path: Any) -> Any:
 
 
 class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
-    """Encrypted files on another file system of fsspec.
+    """A file system with encrypted files, which are stored on another file system of fsspec.
 
-    fo: a folder or a file on the other file system; paths are below it. Without it, and with full_paths, which a chained URL sets, paths
-    are those of the other file system, and fo is the file of the empty path. key, context and passphrase: as in `lockstep.open`;
-    recipients are used for writing, and identities for reading. fs: the file system, or target_protocol and target_options.
+    fo: a folder or a file on the other file system. Paths are relative to it. Without fo, or with full_paths, paths are those of the other
+    file system. A chained URL sets full_paths; the empty path then means the file fo. key, context and passphrase: as in `lockstep.open`.
+    recipients are used for writing, and identities for reading. The other file system is given as fs, or by target_protocol and
+    target_options.
 
     >>> key = lockstep.generate_key()
     >>> files = LockstepFileSystem("/folder", key=key, target_protocol="memory")
@@ -243,34 +245,35 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs = fs
         self._fo = str(fs._strip_protocol(fo)) if fo else ""
         self.root = "" if full_paths else self._fo
-        # fsspec calls `_strip_protocol` on instances too. Their paths depend on the other file system, so an instance has its own function.
+        # fsspec also calls `_strip_protocol` of an instance. The paths of an instance depend on the underlying file system, so each
+        # instance has its own function.
         strip = _below_folder if self.root else functools.partial(_on_target, fs, self._fo)
         setattr(self, "_strip_protocol", strip)
 
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
-        """The options that a URL implies. fsspec uses the path after `::` if there is none before it."""
+        """The options that a URL implies. If there is no path before `::`, fsspec uses the path after it."""
         return {} if _without_protocol(path) else {"full_paths": True}
 
     @property
     def _fs_token(self) -> str:
-        """A name of the options, for comparisons in this process. dask shows it in the names of tasks."""
+        """A token that identifies the options in this process. It must not contain secrets, because dask shows it in the names of tasks."""
         return hashlib.blake2b(str(self._fs_token_).encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
 
     def __repr__(self) -> str:
-        """Equal file systems have equal texts, from which fsspec makes the tokens of file systems around them."""
+        """A text that is the same for equal file systems. If a file system contains this one, fsspec computes its token from this text."""
         return f"<{type(self).__name__} {self._fs_token}>"
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
-        """The options without the secrets and without the options of the other file system, which can have secrets too: a file system
-        is not made from them.
+        """The options without the secrets, and without the options of the other file system, which can contain secrets too. A file system
+        cannot be made from the result.
         """
         options = {"fo": self._fo, "full_paths": not self.root, "target_protocol": self.fs.protocol}
         return {"cls": f"{type(self).__module__}:{type(self).__name__}", "protocol": self.protocol, "args": [], **options}
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """The path of a URL, for calls on the class, when there is no file system yet."""
+        """The path of a URL. fsspec calls this method of the class when there is no file system yet."""
         return [cls._strip_protocol(one) for one in path] if isinstance(path, list) else _without_protocol(path).rstrip("/")
 
     def _parent(self, path: Any) -> str:
@@ -291,12 +294,12 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
-            # A file that is encrypted with a key has no envelope. The length of an envelope is unknown here, so the size of the
-            # plaintext is unknown too.
+            # A file that is encrypted with a key has no envelope, so the stored size determines the size of the plaintext. Other files
+            # have an envelope of unknown length, so the size of their plaintext is unknown.
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:
-                # No encrypted file has this size.
+                # The size is not that of any encrypted file, so the file is not encrypted.
                 own["size"] = None
         return own
 
@@ -308,9 +311,9 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         return found if detail else sorted(info["name"] for info in found)
 
     def du(self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any) -> Any:
-        """As in fsspec. A file whose plaintext has an unknown size counts as many bytes as it takes on the other file system."""
+        """Does the same as in fsspec. If the size of the plaintext of a file is unknown, the size of the encrypted file is counted."""
         found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs)
-        # `find` has no details of a path that is a file.
+        # If the path is a file and not a folder, `find` returns no details of it.
         infos = [info or self.info(name) for name, info in found.items()]
         sizes = {info["name"]: info["stored_size"] if info["size"] is None else info["size"] for info in infos}
         return sum(sizes.values()) if total else sizes
@@ -375,7 +378,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.mkdir(self._target(path), create_parents=create_parents, **kwargs)
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        # fsspec calls this with the folder of a file before it writes to the file, which may be the root itself.
+        # Before fsspec writes to a file, it calls this function with the folder of the file. Nothing is created if that is the root.
         if self._strip_protocol(path):
             self.fs.makedirs(self._target(path), exist_ok=exist_ok)
 
@@ -398,7 +401,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        # The copy has the same key and context, so the ciphertext is copied.
+        # The copy must have the same key and the same context as the original, so it is enough to copy the ciphertext.
         self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
 
     def _with_full_paths(self, *paths: Any) -> tuple[Any, ...]:

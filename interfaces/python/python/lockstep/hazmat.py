@@ -1,8 +1,8 @@
 """Raw modes: hazardous material.
 
-These functions do not authenticate data, except GMAC, CMAC and key wrap. The caller must not use an iv twice under one key, must
-accept that ECB shows equal blocks, and must detect changed ciphertext. Use `lockstep.aead` or `lockstep.open` unless a protocol
-prescribes a raw mode.
+These functions do not authenticate data, except GMAC, CMAC and key wrap. The caller must not use an iv twice with the same key, and must
+detect changed ciphertext by other means. ECB shows which blocks of the data are equal. Use `lockstep.aead` or `lockstep.open` unless a
+protocol prescribes a raw mode.
 
 Arguments that hold bytes may be any contiguous buffers. The data and the output of encrypt, encrypt_into, decrypt and decrypt_into may
 also be arrays of other libraries (`__dlpack__`, `__cuda_array_interface__`), on the host or on a GPU. On a GPU, the current stream of
@@ -65,14 +65,16 @@ def decrypt(mode: Mode, key: Buffer, data: Any, iv: Buffer | None = None) -> Any
 def encrypt_into(
     mode: Mode, key: Buffer, data: Buffer | Tensor, buf: Buffer | Tensor, iv: Buffer | None = None
 ) -> int:
-    """As encrypt, into a writable buffer of len(data) bytes, which may be the memory of data. Returns the number of bytes."""
+    """Does the same as encrypt, but writes the result to a writable buffer of len(data) bytes, which may be the memory of data. Returns the
+    number of bytes."""
     return _native.raw_into(mode, True, key, data, iv, buf)
 
 
 def decrypt_into(
     mode: Mode, key: Buffer, data: Buffer | Tensor, buf: Buffer | Tensor, iv: Buffer | None = None
 ) -> int:
-    """As decrypt, into a writable buffer of len(data) bytes, which may be the memory of data. Returns the number of bytes."""
+    """Does the same as decrypt, but writes the result to a writable buffer of len(data) bytes, which may be the memory of data. Returns the
+    number of bytes."""
     return _native.raw_into(mode, False, key, data, iv, buf)
 
 
@@ -87,7 +89,7 @@ def hctr2_decrypt(key: Buffer, tweak: Buffer, data: Buffer) -> bytes:
 
 
 def aes_key_wrap(wrapping_key: Buffer, key_to_wrap: Buffer) -> bytes:
-    """Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result is 8 bytes longer."""
+    """Wraps a key (KW, RFC 3394). The length of the key must be a multiple of 8 bytes, and at least 16. The result is 8 bytes longer."""
     return _native.wrap(True, False, wrapping_key, key_to_wrap)
 
 

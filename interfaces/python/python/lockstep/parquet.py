@@ -1,4 +1,4 @@
-"""Encrypted Parquet files (Parquet Modular Encryption), read as plain ones by every reader of Parquet, and written by a policy.
+"""Encrypted Parquet files (Parquet Modular Encryption). Every reader of Parquet can read them through `open`.
 
 open(file, keys)     a file object with the plain form of an encrypted file, decrypted when it is read
 encrypt(input, ...)  an encrypted file from a plain one
@@ -42,7 +42,7 @@ _Module = Literal[
 # The types of modules. The index of a type is its number in the format (Encryption.md, section 4.4.2).
 _MODULES: tuple[str, ...] = get_args(_Module)
 
-# Bytes of the identifier of a file.
+# The length in bytes of the identifier of a file (`aad_file_unique`).
 _FILE_UNIQUE = 8
 
 
@@ -74,7 +74,7 @@ class PlainFile(SeekableFile):
         return self.read()
 
     def read_buffer(self, size: int, /) -> Any:
-        """Reads into memory of pyarrow, which pyarrow reuses. pyarrow calls this method instead of `read`."""
+        """Reads into memory that pyarrow allocates and reuses. pyarrow calls this method instead of `read`."""
         import pyarrow
 
         self._check_open()
@@ -94,7 +94,7 @@ class _KeyMaterial:
 
     def __init__(self, kms: Kms) -> None:
         self._kms = kms
-        # Keys that encrypt other keys, by their identifiers.
+        # The unwrapped keys that encrypt other keys, by their identifiers.
         self._keks: dict[str, bytes] = {}
 
     def unwrap(self, metadata: bytes | None) -> bytes | None:
@@ -123,7 +123,7 @@ class _KeyMaterial:
 
 
 def _unwrap_locally(kek: bytes, kek_id: str, wrapped: str) -> bytes:
-    """A key that is encrypted by GCM, with the identifier of the key that encrypts it as associated data."""
+    """Unwraps a key that is encrypted with GCM. The associated data are the identifier of the key that encrypts it."""
     try:
         sealed = base64.b64decode(wrapped, validate=True)
         aad = base64.b64decode(kek_id, validate=True)
@@ -149,20 +149,20 @@ def open(
     pyarrow, pandas, polars, DuckDB and others read it like any Parquet file. Data are decrypted and checked when they are read,
     and data that are not authentic are not returned. Offsets are the same as in the encrypted file.
 
-    file: a path, or a binary file object that can seek. It is not closed, and nothing else may use it meanwhile.
+    file: a path, or a binary file object that can seek. The object is not closed, and the program must not use it while the result is open.
     keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
     by dots; the name of a group stands for all columns in it. kms: instead of keys, a function of a master key's identifier and a
     wrapped key that returns the key, or None if there is no key; it is called for the key material that pyarrow and parquet-java store
-    in the file. aad_prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the
-    two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no associated data, so that an exchange of pages or
-    columns of the file is not detected. allow_unauthenticated_pages: read files with AES_GCM_CTR_V1, whose pages have no tags, so that
-    changes in them are not detected. The format does not authenticate the algorithm in files with an encrypted footer: this permits
-    pages without authentication in every file, whichever algorithm its writer has chosen. allow_unauthenticated_footer: read a file
-    with a plaintext footer without a footer key. The signature of the footer is then not checked. Changes of names, types, other
-    metadata, and columns without a key are not detected, and neither are row groups that are missing or in another order. Of a column
-    in keys, the path, the physical type and the bytes of the pages are still authentic. The schema, which states how the bytes are
-    decoded (repetition, length of a fixed-length type, logical type), is not. With kms, every column may have been replaced by a
-    plain one.
+    in the file. aad_prefix: required if the file was written with one. A prefix that the file stores is not used, but it must equal
+    aad_prefix. allow_missing_aad: read files of DuckDB, whose modules have no associated data, so that an exchange of pages or columns of
+    the file is not detected. allow_unauthenticated_pages: read files with AES_GCM_CTR_V1, whose pages have no tags, so that changes in
+    them are not detected. In a file with an encrypted footer, the format does not authenticate the algorithm. With this argument, an
+    attacker can therefore change the algorithm of such a file to AES_GCM_CTR_V1, even if its writer chose AES_GCM_V1, and its pages are
+    then not authenticated. allow_unauthenticated_footer: read a file with a plaintext footer without a footer key. The signature of the
+    footer is then not checked. Changes of names, types, other metadata, and columns without a key are not detected, and neither are row
+    groups that are missing or in another order. For a column in keys, the path, the physical type and the bytes of the pages are still
+    authentic. The schema, which states how the bytes are decoded (repetition, length of a fixed-length type, logical type), is not
+    authentic. With kms, every column may have been replaced by a plain one.
 
     Columns whose key is not given are in the schema, but cannot be read: a read raises ValueError.
 
@@ -180,7 +180,8 @@ def open(
             return material.unwrap(metadata)
 
     else:
-        # Only a mapping is iterated: the elements of another object can be the bytes of a key, which a message would show.
+        # Other objects than mappings are refused before they are iterated: their elements can be the bytes of a key, which a message
+        # would show.
         if not isinstance(keys, Mapping):
             raise TypeError(f"keys is of the type {type(keys).__name__}: give a mapping with the entries 'footer' and 'columns'")
         unknown = [name for name in keys if name not in ("footer", "columns")]
@@ -221,9 +222,8 @@ def encrypt(
     a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
     "AES_GCM_CTR_V1", whose pages are not authenticated, so that `open` needs allow_unauthenticated_pages. plaintext_footer: leave
     the footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one.
-    store_aad_prefix: write it to the file, where everyone can read it. `open` needs the prefix in both cases; other readers may use the
-    stored one. footer_key_metadata, column_key_metadata: what readers
-    need to find the keys.
+    store_aad_prefix: write the prefix to the file, where everyone can read it. `open` needs the prefix as an argument in both cases; other
+    readers may use the stored prefix. footer_key_metadata, column_key_metadata: data with which readers find the keys.
 
     Raises ValueError for a name that is no column, for contradictory settings, and for a file that is not plain Parquet or cannot
     be encrypted; FileExistsError unless overwrite is true; OSError.

@@ -1,4 +1,4 @@
-"""Random numbers from AES-256 in counter mode, the same on every device, bit for bit.
+"""Random numbers from AES-256 in counter mode. The numbers are the same bit for bit on every device.
 
 | name | content |
 |---|---|
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BitGenerator", "Generator"]
 
 _POSITIONS = 1 << 128
-# The distance between the streams of `jumped`, in blocks.
+# The number of blocks between the starts of two consecutive streams of `jumped`.
 _JUMP = 1 << 64
 
 Shape = int | Sequence[int]
@@ -45,7 +45,7 @@ class Generator:
 
     @property
     def position(self) -> int:
-        """The block with which the next call starts. Waits for the end of a call in another thread."""
+        """The block with which the next call starts. If another thread is in a call, this waits until the call ends."""
         with self._lock:
             return self._stream.position
 
@@ -104,8 +104,8 @@ class Generator:
             return _random_arrays.floats(self._stream, "uniform", shape, dtype, like, out)
 
     def normal(self, shape: Shape = (), dtype: Any = "float64", *, like: Any = None, out: Any = None) -> Any:
-        """Normal numbers with mean 0 and variance 1: quantiles of uniform numbers of 63 bits (31 for float32), by polynomials that are
-        exact to 1e-15. The largest is 9.1 (6.3 for float32).
+        """Normally distributed numbers with mean 0 and variance 1. They are quantiles of uniform numbers of 63 bits (31 for float32),
+        computed by polynomials with an error of about 1e-15. The largest number is 9.1 (6.3 for float32).
 
         The arguments and the result are those of `uniform`. The coefficients are looked up by the upper bits of a number, so the time
         of a call may reveal something about the numbers to other programs on the same machine. Use these numbers for simulations, not
@@ -119,16 +119,16 @@ class Generator:
     ) -> Any:
         """Integers from low to high - 1, each equally likely.
 
-        The words of the keystream are taken in order, of 32 bits if high - low is at most 2 ** 32, otherwise of 64 bits. Of each
-        word, the lowest k bits are taken, where k is the number of bits of high - low - 1. If they are less than high - low, their
-        sum with low is the next result; otherwise the word is skipped. The other arguments and the result are as for `uniform`.
-        Raises ValueError if low >= high, or if a number does not fit the type.
+        The words of the keystream are taken in order. They have 32 bits if high - low is at most 2 ** 32, otherwise 64 bits. The lowest
+        k bits of each word are a number, where k is the number of bits of high - low - 1. If the number is less than high - low, its sum
+        with low is the next result; otherwise the word is skipped. The other arguments and the result are as for `uniform`. Raises
+        ValueError if low >= high, or if a number does not fit the type.
         """
         with self._lock:
             return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)
 
     def __repr__(self) -> str:
-        # `position` of this class would wait for a call in another thread.
+        # The stream returns its position at once. `self.position` would wait until calls in other threads have ended.
         return f"<lockstep.random.Generator at position {self._stream.position}>"
 
     def __reduce__(self) -> Any:

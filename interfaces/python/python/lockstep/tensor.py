@@ -1,4 +1,5 @@
-"""Authenticated encryption of arrays where they are: on the host, or in the memory of a GPU on the caller's stream.
+"""Authenticated encryption of arrays. Arrays on the host are processed on the host, and arrays on a GPU are processed on the GPU, on the
+caller's stream.
 
 | name | content |
 |---|---|
@@ -11,10 +12,10 @@ An array is any object with a contiguous buffer, with `__dlpack__` (PyTorch, CuP
 (Numba). Its elements may have any type whose size is a whole number of bytes; the bytes are processed. The data of a GPU are not
 copied to the host.
 
-The stream of a call is the argument `stream` (a number, or a stream of PyTorch, CuPy or Numba); without it, the stream of the data: the
-current stream of PyTorch or CuPy, the stream of `__cuda_array_interface__`, or the default stream. The arrays of a call are kept until its work is
-done, so they may be dropped at any time. A failure of a device after the return of a call is raised by the next call or by
-`synchronize`.
+The stream of a call is the argument `stream` (a number, or a stream of PyTorch, CuPy or Numba). Without this argument, it is the stream of
+the data: the current stream of PyTorch or CuPy, the stream of `__cuda_array_interface__`, or the default stream. The library keeps the
+arrays of a call until its work is done, so the program may drop them at any time. If a device fails after the return of a call, the next
+call or `synchronize` raises the exception.
 """
 
 import atexit
@@ -119,18 +120,18 @@ def check(status: Any) -> None:
 
 
 def _results(data: Any, *arrays: tuple[Any, Any]) -> list[Any]:
-    """The results of a call. Each result is given with the argument of the caller. New results are arrays of JAX if the data
-    are."""
+    """The results of a call. `arrays` has each result together with the argument that the caller gave for it, or None. If the data are
+    an array of JAX, new results are arrays of JAX too."""
     if not _arrays.is_jax(data):
         return [array for array, _ in arrays]
-    # JAX uses its own streams, so its work must be complete before the call.
+    # JAX uses streams of its own and does not wait for the work on this stream, so the work must be complete when this function returns.
     synchronize()
     return [_arrays.result_like(array, data) if given is None else given for array, given in arrays]
 
 
 def _host(status: Any) -> bytes:
     if isinstance(status, DeviceArray):
-        # The array does not state the stream of the work that writes it, so all work must be complete.
+        # The array does not show which stream writes it, so the function waits for all work.
         synchronize()
         return status.tobytes()
     if _arrays.is_jax(status):

@@ -8,10 +8,10 @@
 | `EncryptedStream` | encrypts distributed checkpoints (`torch.distributed.checkpoint`) |
 | `Generator` | `rand`, `randn`, `randint` and states of a `lockstep.random.Generator` |
 
-The functions check the types of their arguments and call the operators `torch.ops.lockstep.gcm_seal` and so on. Do not call these
-directly: an exception of PyTorch for an argument of a wrong type contains the argument, which can be a key. The operators have no
-derivatives. Keys are tensors of bytes with 16, 24 or 32 elements, or a row for each message. The results of gcm_seal and gcm_open have
-the type and the shape of the data, with the bytes of the ciphertext.
+The functions check the types of their arguments and call the operators `torch.ops.lockstep.gcm_seal` and so on. Do not call the operators
+directly: if an argument has a wrong type, the exception of PyTorch contains the argument, which can be a key. The operators have no
+derivatives. Keys are tensors of bytes with 16, 24 or 32 elements, or with such a row for each message. The results of gcm_seal and
+gcm_open have the type and the shape of the data; their bytes are the ciphertext or the plaintext.
 """
 
 import contextlib
@@ -96,7 +96,7 @@ def _check_tensors(**arguments: Any) -> None:
 def _device(given: Any) -> torch.device:
     with contextlib.suppress(RuntimeError, TypeError, ValueError):
         return torch.device(given)
-    # Outside of the handler: the exception of PyTorch contains the argument.
+    # The exception is raised outside of the handler, so that it does not refer to PyTorch's exception, which contains the argument.
     raise ValueError(f"there is no device {shown(given)}: give a device of PyTorch, such as 'cpu'")
 
 

@@ -35,7 +35,7 @@ class LocalCluster:
         return [path for path in pathlib.Path(self.folder).rglob("*") if path.is_file() and not path.is_symlink()]
 
     def processes(self, node=None):
-        """The numbers of the processes of a node, or of all nodes: Ray's own, and the workers."""
+        """The numbers of the processes of a node, or of all nodes. They are Ray's own processes and the workers."""
         roots = [one for one in self.nodes if node in (None, one)]
         own = [info.process.pid for one in roots for kind in one.all_processes.values() for info in kind]
         return _with_children(own)
@@ -73,7 +73,7 @@ def local_cluster():
 
 
 def meets(fetch, folder, count):
-    """Returns a key function that waits until `count` workers have called it. So no worker can do the work of the others."""
+    """Returns a key function that waits until `count` workers have called it, so that no worker does the work of another worker."""
     folder.mkdir()
     folder = str(folder)
 
@@ -101,7 +101,7 @@ def _with_children(pids):
     parents = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # The name of the program, in brackets, may contain blanks.
+            # The text is split after the name of the program, because the name, which is in brackets, may contain blanks.
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
     found = list(pids)
     for pid in found:

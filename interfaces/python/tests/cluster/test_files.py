@@ -1,4 +1,4 @@
-"""lockstep.ray on three nodes on this machine."""
+"""Tests of lockstep.ray with three nodes that run on this machine."""
 
 import base64
 import functools
@@ -110,7 +110,7 @@ def test_files_and_back(cluster, tmp_path, key_file):
 
 def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
     """Neither the arguments of the tasks nor Ray's files nor the memory of Ray's own processes contain the key. The search
-    finds the key in the memory of the workers, which shows that it works."""
+    does find the key in the memory of the workers, which proves that the search works."""
     key = key_file.read_bytes()
     arguments = []
     remote = ray.remote
@@ -132,14 +132,14 @@ def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
     monkeypatch.setattr(ray, "remote", recording)
     source = make_files(tmp_path / "in", 200, 100)
     lockstep.ray.encrypt_files(source, tmp_path / "out", key=reads(key_file))
-    # The workers are searched now, because the next run wipes the key of this run.
+    # The memory of the workers is searched before the next run, because the next run wipes the key of this run.
     workers = [pid for node in cluster.nodes for pid in cluster.workers(node)]
     own = [pid for pid in cluster.processes() if pid not in workers]
     assert len(own) >= 4
     assert any(memory_has(pid, key) for pid in workers)
     assert not [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in own if memory_has(pid, key)]
-    # A failure does not send the key to the driver either: here the function of the key raises an exception
-    # whose message contains the key.
+    # A failure does not send the key to the driver either. In this test, the function that returns the key raises an
+    # exception whose message contains the key.
     path = str(key_file)
 
     def leaks():
@@ -182,7 +182,7 @@ def test_keys_that_are_refused_before_anything_is_written(tmp_path):
             lockstep.ray.encrypt_files(tmp_path / "file", tmp_path / "out", key=function)
         assert key.hex() not in str(caught.value) and repr(key) not in str(caught.value) and text not in str(caught.value), number
     assert os.listdir(tmp_path) == ["file"]
-    # A function is accepted if its code contains constants that cannot be a key.
+    # Constants in the code of a function are accepted if they cannot be a key.
     assert _keys.fetch(_keys.pickled(lambda: bytes(16))) == bytes(16)
     assert b"arn" in _keys.pickled(functools.partial(len, b"arn:aws:kms:eu-west-1:111122223333:key/1234abcd"))
 
@@ -387,8 +387,8 @@ def test_the_examples_of_the_page_run(cluster, tmp_path, monkeypatch):
 
 # This test comes last, because the cluster has only two nodes after it.
 def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
-    """The workers of a node are stopped in the middle of the work, so that their groups remain unfinished. All processes of the node
-    are killed when nothing else is left to do.
+    """The workers of a node are stopped in the middle of the work, so that their groups remain unfinished. When only these groups are
+    left to do, all processes of the node are killed.
     """
     monkeypatch.setattr(_files, "GROUP_FILES", 10)
     source = make_files(tmp_path / "in", 2000, 20_000)
@@ -415,7 +415,7 @@ def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
     threading.Thread(target=kill, daemon=True).start()
     fetch = meets(reads(key_file), tmp_path / "workers", 3)
     report = lockstep.ray.encrypt_files(source, out, key=fetch, progress=progress)
-    # The groups of the killed node were the last ones that were processed.
+    # The groups of the killed node were processed last.
     assert len(stopped) == len(killed) == 1 and killed[0] < 2000
     assert report.files == 2000 and len(report.nodes) >= 2
     check_outputs(source, out, key_file, 2000)

@@ -1,4 +1,4 @@
-"""The tests that fsspec publishes for file systems, with paths below a folder."""
+"""Runs the tests that fsspec publishes for file systems, with paths that are relative to a folder."""
 
 import pytest
 from fsspec.tests import abstract
@@ -9,7 +9,7 @@ KEY = bytes(range(32))
 
 
 class Below(abstract.AbstractFixtures):
-    """Paths below the root of the file system."""
+    """Sets up a file system whose paths are relative to its root."""
 
     @pytest.fixture
     def fs(self, tmp_path):

@@ -1,4 +1,4 @@
-"""The tests that pyarrow publishes for file systems, on files that `lockstep` encrypts."""
+"""Runs the tests that pyarrow publishes for file systems. The file system is `lockstep`, which encrypts the files."""
 
 import inspect
 import pickle

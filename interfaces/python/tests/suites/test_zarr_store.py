@@ -1,4 +1,4 @@
-"""The tests that zarr publishes for stores, on files that `lockstep` encrypts."""
+"""Runs the tests that zarr publishes for stores. The store is on the file system `lockstep`, which encrypts the files."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ fn points_lie_where_their_values_are() {
     let svg = plot(Scale::Logarithmic, vec![(1024.0, 1.0), (4096.0, 100.0)]);
     assert!(svg.contains("M70.0 374.0L710.0 34.0"), "{svg}");
     assert!(svg.contains(">2 Ki<") && svg.contains("a &lt; b"));
-    // The mark is in the middle.
+    // The value of the mark is in the middle of the horizontal axis.
     assert!(svg.contains("M390.0 34V374") && svg.contains(">here<"), "{svg}");
     assert!(plot(Scale::Logarithmic, Vec::new()).contains("nothing was measured"));
     let svg = plot(Scale::Even, vec![(0.0, 0.0), (4.0, 2.0)]);

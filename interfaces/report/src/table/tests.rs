@@ -32,7 +32,7 @@ fn columns_that_do_not_fit_follow_below() {
     let text = wide(30);
     let parts: Vec<_> = text.split("\n\n").collect();
     assert_eq!(parts.len(), 3, "{text}");
-    // Columns of the same unit stay together, and each part repeats the names.
+    // Columns with the same unit stay together, and each part of the table repeats the column of names.
     assert!(parts[1].ends_with(&format!("  {}  {}  {}", "n".repeat(10), "1".repeat(30), "2".repeat(30))));
     assert!(parts[2].ends_with(&format!("  {}        3\n", "n".repeat(10))), "{text}");
     assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");

@@ -1,4 +1,4 @@
-//! The device, the CPU that checks it, and their memory.
+//! The device that is measured, the CPU that checks its results, and the memory of both.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::Result;
 /// Minimum size of the buffers in bytes.
 pub(crate) const SMALLEST: usize = 16 << 10;
 
-/// A device that needs longer than this number of seconds for a call is not measured at larger sizes.
+/// If a call is expected to take longer than this number of seconds at the next size, no larger sizes are measured.
 const MAX_CALL: f64 = 1.5;
 
-/// Number of places of the output that are overwritten before a check.
+/// Number of parts of the output that are overwritten before a check.
 const POISONED: usize = 64;
 
 pub(crate) struct Bench {
@@ -26,25 +26,25 @@ pub(crate) struct Bench {
     pub(crate) largest: usize,
     /// Random data in host memory. The device buffer `from` contains the same data.
     pub(crate) input: Vec<u8>,
-    /// The CPU's result for the operation that is measured.
+    /// The result that the CPU computed for the measured operation.
     pub(crate) expected: Vec<u8>,
     seconds: f64,
     from: Box<dyn DeviceBuffer>,
     to: Box<dyn DeviceBuffer>,
     /// Ciphertext that the device decrypts.
     sealed: Box<dyn DeviceBuffer>,
-    /// The device's result, in page-locked memory if the device has it.
+    /// The result of the device, copied to the host. The memory is page-locked if the device supports this.
     got: Host,
 }
 
-/// Memory of the host for copies from the device.
+/// Host memory to which data are copied from the device.
 enum Host {
     Pinned(PinnedBuffer),
     Plain(Vec<u8>),
 }
 
 impl Bench {
-    /// Allocates `largest` bytes for each buffer, or less if the device has less.
+    /// Allocates buffers of `largest` bytes. If the device has too little memory, the buffers are smaller.
     pub(crate) fn of(device: Arc<dyn Device>, largest: usize, seconds: f64) -> Result<Bench> {
         let cpu = self::device("cpu")?;
         let memory = device.memory().ok_or_else(|| format!("{} has no memory of its own", device.id()))?;
@@ -87,7 +87,7 @@ impl Bench {
         self.sealed.slice().slice(0..len)
     }
 
-    /// 16 KiB, 64 KiB and so on, up to the size of the buffers.
+    /// The sizes to be measured: 16 KiB, 64 KiB and so on, up to the size of the buffers.
     pub(crate) fn sizes(&self) -> Vec<usize> {
         (14..=40).step_by(2).map(|bits| 1 << bits).filter(|&size| size <= self.largest).collect()
     }
@@ -103,12 +103,12 @@ impl Bench {
         kernels.map(|(index, info)| (KernelId(index as u16), info.name)).collect()
     }
 
-    /// Copies the CPU's result to the device, as input.
+    /// Copies the result of the CPU to the device, where it is the input of decryption.
     pub(crate) fn upload_expected(&self, len: usize) -> Result<()> {
         Ok(self.memory()?.upload(&self.expected[..len], &self.sealed(len), Stream::default())?)
     }
 
-    /// Overwrites places of the output, so that the output of an earlier call is not taken for the output of the next one.
+    /// Overwrites parts of the output, so that the output of an earlier call cannot be mistaken for the output of the next call.
     pub(crate) fn poison(&self, len: usize) -> Result<()> {
         let junk = [0xA5; 16];
         let step = (len / POISONED).max(16);
@@ -119,10 +119,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Compares the output on the device with the CPU's result, or with the input.
+    /// Compares the output on the device with the input if `with_input` is true, otherwise with the result of the CPU.
     ///
     /// # Errors
-    /// The output is wrong.
+    /// If the output is wrong.
     pub(crate) fn check(&mut self, len: usize, with_input: bool) -> Result<()> {
         let (from, memory) = (self.to(len), self.device.memory().ok_or("no memory")?);
         let expected = if with_input { &self.input[..len] } else { &self.expected[..len] };
@@ -150,7 +150,7 @@ fn allocate(memory: &dyn DeviceMemory, len: usize) -> Result<[Box<dyn DeviceBuff
     Ok([memory.allocate(len)?, memory.allocate(len)?, memory.allocate(len)?])
 }
 
-/// Compares on several threads, because the buffers may have gigabytes.
+/// Compares two buffers. The comparison uses several threads, because the buffers may have gigabytes.
 pub(crate) fn compare(got: &[u8], expected: &[u8]) -> Result<()> {
     const PIECE: usize = 64 << 20;
     let first_wrong = std::thread::scope(|scope| {
@@ -169,7 +169,7 @@ pub(crate) fn compare(got: &[u8], expected: &[u8]) -> Result<()> {
     }
 }
 
-/// The fastest constant-time kernel for an operation by the stated costs.
+/// The constant-time kernel that is the fastest one for an operation according to the costs that the device states.
 pub(crate) fn fastest(device: &dyn Device, operation: Operation, size: KeySize) -> Option<KernelId> {
     let kernels = device.kernels().iter().enumerate();
     let fit = kernels.filter(|(_, info)| info.missing.is_none() && info.constant_time);

@@ -1,4 +1,4 @@
-//! Operations from host memory to host memory, compared with plain copies of the same bytes.
+//! Measures operations whose input and output are in host memory. They are compared with copies of the same bytes without an operation.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ use super::Result;
 use super::bench::{Bench, compare, fastest};
 use super::rows::{Rows, Subject, Timing, time};
 
-/// Lengths in bytes; those that the buffers have no room for are left out.
+/// Lengths in bytes. Lengths that exceed the buffers are left out.
 const SIZES: [usize; 5] = [64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30];
 
-/// The default stream of a thread, in CUDA. Work of two threads on it overlaps.
+/// The default stream of the calling thread in CUDA. With this handle, the work of two threads can overlap.
 // SAFETY: CUDA defines this handle for every thread.
 const STREAM_OF_THREAD: Stream = unsafe { Stream::from_raw(2) };
 
@@ -48,7 +48,7 @@ fn subject(what: &'static str, kernel: &str, operation: &str, bits: usize, bytes
     Subject { what, kernel: kernel.into(), operation: operation.into(), bits, messages: 1, bytes }
 }
 
-/// Computes the CPU's result in `bench.expected`.
+/// Computes the result on the CPU and writes it to `bench.expected`.
 fn prepare(bench: &mut Bench, pass: Pass, key: &Key, len: usize) -> Result<()> {
     let kernel = fastest(&*bench.cpu, Operation::Pass(pass), key.size()).ok_or("no kernel of the CPU")?;
     let mut state = STATE;
@@ -93,14 +93,14 @@ fn passes(
     Ok(())
 }
 
-/// Two buffers of page-locked memory, the first with the input. `None` if the device has no such memory.
+/// Two buffers of page-locked memory. The first buffer contains the input. `None` if the device has no such memory.
 fn pinned_pair(memory: &dyn DeviceMemory, input: &[u8]) -> Option<[PinnedBuffer; 2]> {
     let [from, to] = [memory.allocate_pinned(input.len()).ok()?, memory.allocate_pinned(input.len()).ok()?];
     from.lock().copy_from_slice(input);
     Some([from, to])
 }
 
-/// Measures plain copies to the device, back, and both at the same time.
+/// Measures copies without an operation: to the device, from the device, and in both directions at the same time.
 fn copies(bench: &Bench, rows: &mut Rows, len: usize) -> Result<()> {
     let memory = bench.memory()?;
     let mut output = vec![0; len];

@@ -1,4 +1,4 @@
-//! Single small calls on data in device memory, each timed separately.
+//! Measures single small calls on data in device memory. Each call is timed separately.
 
 use serde_json::json;
 

@@ -15,10 +15,10 @@
 //! | `page` | writes the rows as tables to standard output |
 //!
 //! Each result is appended to the file ROWS at once, as a line of JSON. A result that is in the file is not measured again,
-//! so an interrupted run can be continued. The exit code is 0 after success, 1 if something failed or an output is wrong, or 3 if
-//! `--until` seconds have passed and results are missing. `--seconds` is the time of a measurement at the largest size;
-//! measurements at other sizes take a tenth of it. `nvidia-smi` reads the clocks and the power of the GPU, which are kept in
-//! the file of `--clocks`.
+//! so an interrupted run can be continued. The exit code is 0 after success, and 1 if a measurement failed or an output is wrong. It is
+//! 3 if results are missing because `--until` seconds have passed. `--seconds` is the time of a measurement at the largest size;
+//! measurements at other sizes take a tenth of it. `nvidia-smi` reads the clocks and the power of the GPU, and `--clocks` names the
+//! file to which its values are written.
 //!
 //! The time of a call is the interval from submission to completion: the median after one warm-up call.
 
@@ -93,7 +93,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(rows.end())
 }
 
-// `lab/backends` has an example that calls this function.
+// The function is visible outside this module because an example in `lab/backends` calls it.
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     run(&arguments).unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! One message for the device and the CPU.
+//! A message that the device and the CPU both process.
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
@@ -9,14 +9,15 @@ use lockstep_testkit::suite::random_bytes;
 use super::Result;
 use super::bench::{Bench, fastest};
 
-/// An operation with its keys. Counters start at values from which they wrap, if their width allows this.
+/// An operation with its keys. If the width of a counter permits it, the counter starts at such a value that it wraps around within
+/// the message.
 pub(crate) struct Message {
     pub(crate) operation: Operation,
     pub(crate) key: Key,
     tweak: Key,
 }
 
-/// The results of a message other than the output.
+/// The results of a message in addition to its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Results {
     /// The chaining state after the message.
@@ -33,7 +34,7 @@ impl Message {
         Ok(Message { operation, key: Key::new(key)?, tweak: Key::new(tweak)? })
     }
 
-    /// Runs the operation. `tag` is the tag to compare with, for decryption.
+    /// Runs the operation. Decryption compares the tag of the message with `tag`.
     fn run(&self, device: &dyn Device, kernel: KernelId, data: Data<'_>, tag: Block) -> Result<Results> {
         let mut results = Results { state: STATE, tag };
         match self.operation {
@@ -120,7 +121,7 @@ impl Message {
     }
 }
 
-/// The operations on one message, the most important first: all but the serial passes.
+/// All operations except the serial passes. The most important operations are at the start.
 pub(crate) fn parallel() -> Vec<Operation> {
     let first = [
         Operation::Pass(Pass::Ctr),
@@ -134,7 +135,7 @@ pub(crate) fn parallel() -> Vec<Operation> {
     first.into_iter().chain(others).collect()
 }
 
-/// The key sizes of an operation. The rates for 192 bits are between the two others.
+/// The key sizes to be measured. 192 bits are left out, because the rate lies between those of 128 and 256 bits.
 pub(crate) fn key_sizes(operation: Operation) -> impl Iterator<Item = KeySize> {
     [KeySize::Aes128, KeySize::Aes256].into_iter().filter(move |&size| operation.takes_key(size))
 }

@@ -1,4 +1,4 @@
-//! Many messages in one call.
+//! Measures calls that process many messages.
 
 use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
@@ -14,7 +14,7 @@ use super::bench::{Bench, compare, fastest};
 use super::message::key_sizes;
 use super::rows::{Rows, Subject, time};
 
-/// Numbers and lengths of messages, the most important pair first.
+/// Pairs of the number of messages and their length in bytes. The most important pair is at the start.
 const SHAPES: [(usize, usize); 9] = [
     (100_000, 1 << 10),
     (1, 1 << 10),
@@ -30,7 +30,7 @@ const SHAPES: [(usize, usize); 9] = [
 const OPERATIONS: [FusedAead; 4] =
     [FusedAead::GcmSeal, FusedAead::GcmOpen, FusedAead::GcmSivSeal, FusedAead::GcmSivOpen];
 
-/// Where the descriptions of messages and the data are.
+/// The memory that contains the keys, nonces, tags and data of the messages.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     /// Keys, nonces, tags and data in arrays on the device.
@@ -46,7 +46,7 @@ const PLACES: [(Place, &str); 3] =
 
 pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
     for (count, each) in SHAPES {
-        // A device for tests has little memory, so fewer messages are processed.
+        // Fewer messages are processed if the buffers are too small for them. This happens on devices for tests.
         let count = count.min(bench.largest / each);
         for operation in OPERATIONS.map(Operation::Fused) {
             for size in key_sizes(operation) {
@@ -143,8 +143,8 @@ fn integers(values: impl Iterator<Item = usize>) -> Vec<u8> {
 }
 
 impl Batch {
-    /// Random keys and nonces. Computes the results by the CPU; for decryption, encrypts the input and copies the ciphertext to
-    /// the device.
+    /// Makes random keys and nonces, and computes the results on the CPU. For decryption, also encrypts the input and copies the
+    /// ciphertext to the device.
     pub(crate) fn new(
         bench: &mut Bench,
         operation: Operation,

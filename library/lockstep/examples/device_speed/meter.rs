@@ -1,4 +1,4 @@
-//! Clocks, power and temperature of the GPU, by `nvidia-smi`.
+//! Reads the clocks, the power and the temperature of the GPU with `nvidia-smi`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Result;
 
-/// The values that are read ten times a second. The names in a row are in `FIELDS`.
+/// The values that `nvidia-smi` prints ten times a second. `FIELDS` has their names in the rows.
 const QUERY: &str = "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu";
 const FIELDS: [&str; 4] = ["sm_mhz", "memory_mhz", "watts", "celsius"];
 
@@ -49,7 +49,7 @@ impl Meter {
                 for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
                     let sample = (Instant::now(), parse(&line));
                     samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
-                    // The rows have only medians, so the file gets each line.
+                    // Each line is copied to the file, because the rows contain only medians.
                     let _ = copy.as_mut().map(|copy| writeln!(copy, "{line}"));
                 }
             });
@@ -57,7 +57,7 @@ impl Meter {
         Ok(Meter { program: Some(program), samples })
     }
 
-    /// The medians of the values in an interval. If there are none in the interval, the last values before its end, or null.
+    /// The medians of the values in an interval. If the interval has no values, the last values before its end, or null if there are none.
     pub(crate) fn during(&self, begun: Instant, ended: Instant) -> Value {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let before: Vec<&Sample> = samples.iter().filter(|(at, _)| *at <= ended).collect();
@@ -86,7 +86,7 @@ impl Drop for Meter {
     }
 }
 
-/// The four numbers of a line; `None` for what the GPU does not report.
+/// The four numbers of a line. `None` for each value that the GPU does not report.
 fn parse(line: &str) -> [Option<f64>; 4] {
     let mut numbers = line.split(',').map(|field| field.trim().parse().ok());
     std::array::from_fn(|_| numbers.next().flatten())

@@ -1,4 +1,4 @@
-//! The rows as tables of Markdown.
+//! Writes the rows as Markdown tables.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Result;
 
-/// The kinds of rows, with the titles of their tables and the unit of the cells.
+/// The kinds of rows, each with the title of its table. The flag is true if the cells are times, and false if they are rates.
 const TABLES: [(&str, &str, bool); 9] = [
     ("resident", "One message in device memory", false),
     ("serial", "Messages of 4 KiB in device memory, one key", false),
@@ -20,7 +20,7 @@ const TABLES: [(&str, &str, bool); 9] = [
     ("latency", "Small calls on data in device memory: median", true),
 ];
 
-/// A column: number of messages and bytes.
+/// The number of messages and the number of bytes that a column of a table stands for.
 type Column = (u64, u64);
 
 pub(crate) fn page(rows: &[Value]) -> Result<String> {
@@ -77,7 +77,7 @@ fn table(page: &mut String, title: &str, is_time: bool, rows: &[&Value]) -> Resu
                     .map_or(String::new(), |row| cell(row, is_time))
             })
             .collect();
-        // These are the figures of the largest size.
+        // The clock and the power are those at the largest size.
         let last = of_line.iter().rev().find(|row| row["gpu"].is_object());
         let gpu = |name: &str| {
             last.and_then(|row| row["gpu"][name].as_f64()).map_or(String::new(), |it| format!("{it:.0}"))

@@ -1,5 +1,5 @@
-//! GHASH by each way to multiply: integers, tensor units, and the carry-less multiply-add if the build includes it and the device
-//! has it.
+//! Measures GHASH with each method of multiplication: with integers, with tensor units, and with the carry-less multiply-add if the
+//! build includes this instruction and the device has it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const WAYS: [(Products, &str); 3] = [
 const OPERATIONS: [Operation; 3] =
     [Operation::Pass(Pass::Ghash), Operation::Pass(Pass::Polyval), Operation::Fused(FusedAead::GcmSeal)];
 
-/// Messages with a key each, and their length.
+/// The number of messages, each with its own key, and their length in bytes.
 const MESSAGES: (usize, usize) = (100_000, 1 << 10);
 
 /// `cuda/bitslice`, which has GHASH.
@@ -90,7 +90,7 @@ fn many_messages(bench: &mut Bench, rows: &mut Rows, way: &str) -> Result<()> {
     rows.write(&subject, outcome, json!({"checked": "all", "own_keys": true}))
 }
 
-/// Records whether the device multiplied by the carry-less multiply-add.
+/// Records whether the device used the carry-less multiply-add.
 fn is_used(device: &Cuda, rows: &mut Rows) -> Result<()> {
     let counters = device.counters();
     let launches = |name: &str| -> u64 {

@@ -1,4 +1,5 @@
-//! Every kernel and operation on data in device memory. Serial passes have many messages, which one table describes.
+//! Measures every kernel and operation on data in device memory. A call of a serial pass processes many messages, which one table
+//! describes.
 
 use lockstep_core::KeySize;
 use lockstep_core::backend::KernelId;
@@ -11,7 +12,7 @@ use super::message::{Message, key_sizes, parallel};
 use super::messages::Batch;
 use super::rows::{Rows, Subject, Timing, time};
 
-/// Bytes of a message of serial passes.
+/// Number of bytes of each message in the measurements of serial passes.
 const SERIAL: usize = 4096;
 
 pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
@@ -28,7 +29,7 @@ pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-/// The kernels that support an operation, with the subject of a row for each.
+/// The kernels that support an operation, each with the subject for the rows of its results.
 fn subjects(
     bench: &Bench,
     what: &'static str,
@@ -71,14 +72,14 @@ fn one_message(bench: &mut Bench, rows: &mut Rows, operation: Operation, size: K
     Ok(())
 }
 
-/// Writes the outcome. Returns false if the kernel is not to be measured at larger sizes in this run.
+/// Writes the outcome of a measurement. Returns false if this run must not measure the kernel at larger sizes.
 fn write(bench: &Bench, rows: &mut Rows, mut subject: Subject, outcome: Result<Timing>) -> Result<bool> {
     let (has_failed, is_slow) = (outcome.is_err(), outcome.as_ref().is_ok_and(|it| is_slow(it.median())));
     rows.write(&subject, outcome, json!({"checked": "all"}))?;
     if is_slow {
         let (measured, messages) = (subject.bytes, subject.messages);
         for len in bench.sizes().into_iter().filter(|&len| len > measured) {
-            // The number of messages grows with the size, unless there is one.
+            // If there are several messages, their number grows with the size.
             subject.messages = if messages == 1 { 1 } else { messages * (len / measured) };
             subject.bytes = len;
             rows.skip(&subject, "a call would take too long")?;

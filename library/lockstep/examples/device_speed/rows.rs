@@ -1,4 +1,4 @@
-//! Results, one line of JSON each.
+//! The file of results. Each result is a row, which is one line of JSON.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -48,7 +48,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// The time that the fraction `part` of the calls did not exceed.
+    /// The quantile of the times: the fraction `part` of the calls took at most this time.
     pub(crate) fn at(&self, part: f64) -> f64 {
         self.sorted[((self.sorted.len() - 1) as f64 * part).round() as usize]
     }
@@ -58,7 +58,8 @@ impl Timing {
     }
 }
 
-/// Times calls for this number of seconds, and at least `least` of them, after one call that is not counted.
+/// Makes calls for this number of seconds, but at least `least` calls, and measures the time of each. One call before them is not
+/// measured.
 pub(crate) fn time(seconds: f64, least: usize, mut call: impl FnMut() -> Result<()>) -> Result<Timing> {
     call()?;
     let (begun, mut sorted) = (Instant::now(), Vec::new());
@@ -72,7 +73,7 @@ pub(crate) fn time(seconds: f64, least: usize, mut call: impl FnMut() -> Result<
     Ok(Timing { begun, ended, sorted })
 }
 
-/// The rows of the file. A line that is not complete is ignored: the program was interrupted while it wrote the line.
+/// The rows of the file. An incomplete line is ignored, because the program was interrupted while it wrote the line.
 pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -81,7 +82,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
     let mut rows = HashMap::new();
     let parsed = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     for (number, row) in parsed.enumerate() {
-        // If a measurement was repeated after a failure, its last row counts.
+        // If a measurement was repeated after a failure, only its last row is used.
         rows.insert(row["name"].as_str().unwrap_or_default().to_owned(), (number, row));
     }
     let mut rows: Vec<_> = rows.into_values().collect();
@@ -89,7 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The file of the results.
+/// The file to which the results are written, and the results that it contained before.
 pub(crate) struct Rows {
     file: File,
     earlier: HashMap<String, Value>,
@@ -106,7 +107,7 @@ impl Rows {
         let earlier = earlier.map(|row| (row["name"].as_str().unwrap_or_default().to_owned(), row)).collect();
         let open = OpenOptions::new().create(true).append(true).open(path);
         let mut file = open.map_err(|error| format!("{}: {error}", path.display()))?;
-        // Ends a line that was interrupted. Empty lines are ignored.
+        // The line break ends an incomplete line of an interrupted run. Otherwise it adds an empty line, which is ignored.
         file.write_all(b"\n").map_err(|error| format!("{}: {error}", path.display()))?;
         let end = until.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.max(0.0)));
         Ok(Rows { file, earlier, meter, end, failures: 0, left: 0 })
@@ -122,7 +123,7 @@ impl Rows {
         !is_late
     }
 
-    /// Writes the outcome of a measurement. `more` has further members of the row.
+    /// Writes the outcome of a measurement as a row. `more` has further members of the JSON object.
     pub(crate) fn write(&mut self, subject: &Subject, outcome: Result<Timing>, more: Value) -> Result<()> {
         let mut row = subject.json();
         match outcome {
@@ -149,7 +150,7 @@ impl Rows {
         Ok(self.file.write_all(format!("{row}\n").as_bytes())?)
     }
 
-    /// Writes that something is not measured, and why.
+    /// Writes a row that states why the subject is not measured.
     pub(crate) fn skip(&mut self, subject: &Subject, why: &str) -> Result<()> {
         let mut row = subject.json();
         row["skipped"] = why.into();

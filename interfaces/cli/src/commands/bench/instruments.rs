@@ -1,6 +1,6 @@
-//! Instruments: elapsed time and CPU time of this process, for each timed stretch and as a curve over the whole run; energy, on
-//! machines that have counters. The counters are RAPL (Intel and AMD processor packages, read through Linux's powercap interface)
-//! and NVML (NVIDIA GPUs).
+//! The instruments measure the elapsed time and the CPU time of this process. They report both times for each timed stretch, and the
+//! CPU use as a curve over the whole run. On machines with energy counters they also measure energy: RAPL counts the energy of Intel
+//! and AMD processor packages and is read through Linux's powercap interface, and NVML counts the energy of NVIDIA GPUs.
 
 use std::cell::RefCell;
 use std::fs;
@@ -29,10 +29,10 @@ pub(super) fn children_time() -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// The time and the energy that timed stretches took.
+/// The time and the energy of timed stretches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spent {
-    /// Bytes of the calls.
+    /// Number of bytes that the calls processed.
     pub(super) bytes: f64,
     pub(super) elapsed: Duration,
     /// CPU time of the process.
@@ -56,20 +56,20 @@ impl Spent {
         self.bytes / self.elapsed.as_secs_f64()
     }
 
-    /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
-    /// less than a second is not reported.
+    /// Joules per byte; `None` if the stretches took less than a second. RAPL counters are updated every millisecond and NVML
+    /// counters every 100 ms, so the energy of a shorter time would be inexact.
     pub(super) fn joules_per_byte(self) -> Joules {
         let is_long = self.elapsed >= Duration::from_secs(1);
         self.joules.map(|joules| joules.filter(|_| is_long).map(|joules| joules / self.bytes))
     }
 
-    /// CPU time divided by elapsed time: 1 is one CPU fully used.
+    /// CPU time divided by elapsed time, which is the average number of CPUs in use.
     fn processors(self) -> f64 {
         self.cpu.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9)
     }
 }
 
-/// Runs a stretch and measures its time. The bytes and the energy are not set in the result.
+/// Runs a stretch and measures its time. The caller must set the bytes and the energy in the result.
 pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     let before = process_time();
     let start = Instant::now();
@@ -78,7 +78,7 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before), joules: [None; 2] })
 }
 
-/// The names of the contenders of a run, in the order of their first measurement, and their timed stretches.
+/// The timed stretches of a run, by the name of the contender. The contenders are in the order of their first measurement.
 #[derive(Default)]
 pub(super) struct Samples(RefCell<IndexMap<Arc<str>, Vec<Spent>>>);
 
@@ -90,8 +90,8 @@ impl Samples {
         self.0.borrow_mut().entry(Arc::clone(name)).or_default().push(spent);
     }
 
-    /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
-    /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
+    /// Returns one curve for each contender. The timed seconds of the contender are divided into about `parts` equal parts, and each
+    /// part gives one point: the middle of the part in percent of the timed seconds, and the average number of CPUs in use in the part.
     pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
         let curve = |(name, stretches): (&Arc<str>, &Vec<Spent>)| {
             let whole: Duration = stretches.iter().map(|spent| spent.elapsed).sum();
@@ -116,7 +116,7 @@ const POWERCAP: &str = "/sys/class/powercap";
 
 /// The energy counters of the processor packages and of the GPUs.
 pub(super) struct Meter {
-    /// The packages, or the reason why they are not measured.
+    /// The processor packages, or the reason why their energy is not measured.
     pub(super) packages: Result<Vec<Package>, String>,
     pub(super) gpus: Option<Energy>,
 }
@@ -124,20 +124,20 @@ pub(super) struct Meter {
 /// A processor package.
 #[derive(Clone)]
 pub(super) struct Package {
-    /// The file of the counter, in microjoules.
+    /// The file that contains the value of the counter, in microjoules.
     counter: PathBuf,
     /// The value at which the counter wraps around, if it is known.
     range: Option<u64>,
 }
 
-/// Joules of each of the [`METERS`]; `None` where they are not measured.
+/// The energy in joules that each of the [`METERS`] measured. `None` for a meter that did not measure it.
 pub(super) type Joules = [Option<f64>; 2];
 
-/// The meters: the name in titles, the head of a column, and the name in JSON.
+/// The meters. Each has a name for titles, a heading for columns, and a name for JSON.
 pub(super) const METERS: [(&str, &str, &str); 2] =
     [("processors", "CPU J/GB", "joules_per_gb"), ("GPUs", "GPU J/GB", "gpu_joules_per_gb")];
 
-/// The values of the counters: packages in microjoules, the sum of all GPUs in millijoules.
+/// The values of the counters: microjoules for each package, and millijoules for all GPUs together.
 pub(super) struct Reading {
     packages: Vec<Option<u64>>,
     gpus: Option<u64>,
@@ -152,17 +152,17 @@ impl Meter {
     fn packages_in(folder: &Path) -> Result<Vec<Package>, String> {
         let none = || "no power meters (RAPL, NVML) on this machine".to_owned();
         let is_package = |zone: &PathBuf| {
-            // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
-            // zones have the same names.
+            // Only the zones of packages are read, because a package includes its cores and memory controllers, which have
+            // zones of their own. The zones have the same names on AMD processors.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
-            // Zones in these folders are second interfaces to the counters of packages.
+            // The zones of `intel-rapl-mmio` are left out: they show the same counters of packages through a second interface.
             name.starts_with("package-") && !zone.to_string_lossy().contains("/intel-rapl-mmio")
         };
         let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
         let packages = zones.filter(is_package).map(|zone| {
             let counter = zone.join("energy_uj");
-            // If the counter of one package cannot be read, no sum is reported: readers would take it for the sum of
-            // all packages.
+            // If the counter of one package cannot be read, no sum is reported: readers of the report would take the sum
+            // of the remaining packages for the sum of all packages.
             read(&counter).map_err(|error| {
                 format!("power meters cannot be read: {}: {error} (root may)", counter.display())
             })?;
@@ -178,7 +178,7 @@ impl Meter {
         (0..METERS.len()).filter(|&meter| is_present[meter]).collect()
     }
 
-    /// A description of what is measured, for the report.
+    /// A sentence for the report that states which energy is measured.
     pub(super) fn describe(&self) -> String {
         let gpus = self.gpus.as_ref().map(|gpus| format!("{} by NVML", count(gpus.devices(), "GPU")));
         let (measured, missing) = match (&self.packages, gpus) {
@@ -205,7 +205,7 @@ impl Meter {
         let now = self.read();
         let used = |(package, (now, before)): (&Package, (&Option<u64>, &Option<u64>))| {
             let (now, before) = ((*now)?, (*before)?);
-            // The counter has wrapped around.
+            // If the counter is below its earlier value, it has wrapped around.
             let wrapped = || package.range?.checked_sub(before)?.checked_add(now);
             Some(now.checked_sub(before).or_else(wrapped)? as f64 / 1e6)
         };

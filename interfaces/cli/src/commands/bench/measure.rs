@@ -1,4 +1,4 @@
-//! Rounds in which every contender runs once, in turn.
+//! Measures the contenders in rounds. In each round, every contender runs once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::error::{Result, check_stopped, fail_if};
 
 /// Number and length of the rounds, and the instruments.
 pub(super) struct Setting<'s> {
-    /// Rounds that are counted, after one round of warm-up.
+    /// Number of rounds whose results count. A warm-up round precedes them.
     pub(super) rounds: usize,
     /// Time of each contender in each round.
     pub(super) time: Duration,
@@ -21,7 +21,7 @@ pub(super) struct Setting<'s> {
     pub(super) meter: &'s Meter,
 }
 
-/// An implementation that is measured, and another one that verifies its results.
+/// An implementation that is measured, together with another implementation that verifies its results.
 pub(super) struct Contender {
     /// The name in tables.
     pub(super) name: Arc<str>,
@@ -48,7 +48,7 @@ pub(super) struct Measured {
     pub(super) rate: Rate,
     /// Seconds of CPU time per byte; `None` for other programs.
     pub(super) cpu: Option<f64>,
-    /// Joules per byte, of each meter.
+    /// Joules per byte, measured by each meter.
     pub(super) joules: Joules,
     /// Seconds of the first call, with self-tests, compilation and allocation. No other figure includes this time.
     pub(super) first: Option<f64>,
@@ -71,8 +71,6 @@ impl Measured {
 
 impl Rate {
     /// Computes the statistics of one or more values.
-    ///
-    /// The crate criterion does not export its statistics, so they are computed here.
     pub(super) fn of(mut rates: Vec<f64>) -> Rate {
         rates.sort_by(f64::total_cmp);
         let middle = rates.len() / 2;
@@ -86,8 +84,8 @@ impl Rate {
     }
 }
 
-/// The rounds of every measurement: calls `turn` with each round and each index below `contenders`. Round 0 is the warm-up,
-/// whose results must not be counted. The contender that runs first changes from round to round.
+/// Runs the rounds of a measurement. In each round, calls `turn` with the number of the round and the index of each contender. Round 0
+/// is the warm-up, and its results must not be counted. The contender that runs first changes from round to round.
 pub(super) fn in_turn(
     rounds: usize,
     contenders: usize,
@@ -142,10 +140,10 @@ pub(super) fn rounds(
     Ok(all.into_iter().map(finish).collect())
 }
 
-/// The maximum number of recorded times in a stretch. It is limited because they are kept in memory.
+/// The maximum number of recorded times in a stretch. The limit bounds the memory that the times need.
 const MAX_TIMES: usize = 1_000_000;
 
-/// The data of the calls, a copy for the verifier, and the number of the next call.
+/// The data that the contender processes, a copy of the data for the verifier, and the number of the next call.
 struct Buffers {
     data: Vec<u8>,
     check: Vec<u8>,
@@ -153,9 +151,9 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Changes the data, so that no contender finds the output of another one in its buffer, and makes calls until the time of the
-    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns the time
-    /// and the energy of the calls, and the seconds of each call if they are recorded.
+    /// Changes the data, so that no contender finds the output of another contender in its buffer. Then the contender makes calls
+    /// until the time of the setting has passed, and the verifier makes the same calls on the same data. Both must have the same
+    /// output and the same digest. Returns the time and the energy of the calls and, if they are recorded, the seconds of each call.
     fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
         invert(&mut self.data);
         self.check.copy_from_slice(&self.data);
@@ -171,7 +169,8 @@ impl Buffers {
                 if setting.times_calls {
                     times.push(begun.elapsed().as_secs_f64());
                 } else {
-                    // Read the clock about a hundred times in a stretch.
+                    // The number of calls between two readings of the clock grows with the number of calls so far. A long stretch
+                    // therefore reads the clock only a few hundred times, and the readings take no significant time.
                     batch = (calls / 64).max(1);
                 }
                 check_stopped()?;

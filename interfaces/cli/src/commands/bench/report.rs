@@ -1,4 +1,4 @@
-//! The results as text, JSON and HTML.
+//! Writes the results as text, JSON or HTML.
 
 mod page;
 
@@ -24,7 +24,7 @@ pub(super) struct Section {
     pub(super) name: &'static str,
     /// The subject of the suite.
     pub(super) title: &'static str,
-    /// How to read the results.
+    /// Explains how to read the results.
     pub(super) about: &'static str,
     pub(super) tables: Vec<Table>,
     /// Plots and bar charts, as SVG.
@@ -33,9 +33,9 @@ pub(super) struct Section {
     pub(super) findings: Vec<String>,
     /// The results as JSON, one value for each workload, size or contender.
     pub(super) results: Vec<Value>,
-    /// Contenders, each with the seconds of its longest first call.
+    /// Seconds of the longest first call of each contender, by the name of the contender.
     pub(super) first_calls: BTreeMap<Arc<str>, f64>,
-    /// The error, if the suite has failed. There are no results then.
+    /// The error, if the suite failed. A suite that failed has no results.
     pub(super) error: Option<Error>,
 }
 
@@ -46,7 +46,7 @@ impl Section {
         *longest = longest.max(measured.first.unwrap_or_default());
     }
 
-    /// Adds a sentence with the longest time of a first call for each contender, if there are any.
+    /// If there are first calls, adds a sentence with the longest time of a first call for each contender.
     pub(super) fn report_first_calls(&mut self) {
         let times: Vec<_> =
             self.first_calls.iter().map(|(name, first)| format!("{name} {}", time(*first))).collect();
@@ -79,7 +79,7 @@ in host memory, read and written. Each timed call was repeated by another kernel
 bytes. First calls, with self-tests and compilation, are reported separately and not counted.";
 
 impl Report<'_> {
-    /// The lines above the sections, each with a name and a description.
+    /// The lines at the top of the report, each with a name and a description.
     fn about(&self) -> Vec<(&'static str, String)> {
         let mut lines = self.session.machine.lines.clone();
         let devices = self.session.used_devices();
@@ -141,7 +141,7 @@ impl Report<'_> {
         })
     }
 
-    /// CPU use over the run, with a plot that has one line for each contender.
+    /// A section on the CPU use during the run. Its plot has one line for each contender.
     fn cpu_use(&self) -> Option<Section> {
         let curves = self.session.samples.curves(PARTS).into_iter();
         let line = |(name, seconds, points)| {
@@ -207,7 +207,7 @@ impl Machine {
         let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
         let release = field(&text("/etc/os-release"), "PRETTY_NAME");
         let system = release.map_or(kernel.clone(), |name| format!("{name}, {kernel}"));
-        // The average number of processes in the last minute that were running or runnable.
+        // The load is the average number of processes that were running or runnable in the last minute.
         let load: Option<f64> = text("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok());
 
         let memory = bytes.map_or(String::new(), |bytes| format!(", {}", text::bytes(bytes)));

@@ -1,4 +1,4 @@
-//! A run: the engines that are measured, and the engines that verify their results.
+//! A run of `lockstep bench`. It chooses the engines to be measured, and the engines that verify the results.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -24,10 +24,10 @@ use crate::progress::Note;
 /// A run of one or several suites.
 pub(super) struct Session<'a> {
     pub(super) args: &'a Bench,
-    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices are measured, except the devices that are used
-    /// by name only (simulators, emulators and software devices).
+    /// Names of devices, or `auto` for the choice of the planner. If the list is empty, all devices are measured, except the devices
+    /// that Lockstep uses only if the user names them (simulators, emulators and software devices).
     pub(super) devices: Vec<String>,
-    /// Names of kernels. If empty, each suite chooses the kernels.
+    /// Names of kernels. If the list is empty, each suite chooses the kernels.
     pub(super) kernels: Vec<String>,
     /// The `openssl` programs that are measured.
     pub(super) openssl: Vec<OpenSsl>,
@@ -77,12 +77,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Shows which step is being measured.
+    /// Shows the step that is being measured, unless `--quiet` was given.
     pub(super) fn note(&self, what: &str) {
         self.note.iter().for_each(|note| note.show(what));
     }
 
-    /// The number and the length of the rounds: the values of the options, or else these defaults.
+    /// The number and the length of the rounds. The options determine them; `rounds` and `time` are the defaults.
     pub(super) fn setting(&self, rounds: usize, time: Duration) -> Setting<'_> {
         let (rounds, time) = if self.args.quick { (2, QUICK) } else { (rounds, time) };
         Setting {
@@ -94,12 +94,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The sizes of the options, or else these defaults: `quick` for a quick run, `usual` for any other run.
+    /// The sizes that the option `--size` gives. If it gives none, `quick` for a quick run and `usual` for any other run.
     pub(super) fn sizes(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
         numbers(&self.args.size, if self.args.quick { quick } else { usual })
     }
 
-    /// The workloads that the options select, or else the workloads with the names in `usual`, which are separated by spaces.
+    /// The workloads that the options select. If the options select none, the workloads with the names in `usual`, which are separated
+    /// by spaces.
     ///
     /// # Errors
     /// If no workload has a name that begins with one of the prefixes in the options.
@@ -125,8 +126,9 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    /// The names of the devices that are measured: the devices that the options name; otherwise the devices of the named kernels;
-    /// otherwise all devices except those that are used by name only.
+    /// The names of the devices that are measured. They are the devices that the options name. If the options name only kernels, they
+    /// are the devices of these kernels. If the options name neither, they are all devices except those that Lockstep uses only if the
+    /// user names them.
     pub(super) fn devices(&self) -> Result<Vec<String>> {
         if !self.devices.is_empty() {
             return Ok(self.devices.clone());
@@ -146,8 +148,9 @@ impl<'a> Session<'a> {
         Ok(names.into_iter().collect())
     }
 
-    /// Each device or, if `by_kernel` is true or kernels are named, each kernel of each device: the named kernels, or else all
-    /// constant-time kernels. If the options name neither, the devices include the choice of the planner.
+    /// The devices or kernels that are measured. If the options name kernels, these kernels are measured on each device. If the options
+    /// name no kernel and `by_kernel` is true, all constant-time kernels of each device are measured. Otherwise each device is measured
+    /// once, and if the options name no device, the choice of the planner is measured as well.
     pub(super) fn subjects(&self, by_kernel: bool) -> Result<Vec<Subject>> {
         let mut names = self.devices()?;
         if !by_kernel && self.devices.is_empty() && self.kernels.is_empty() {
@@ -171,7 +174,8 @@ impl<'a> Session<'a> {
                 true => constant_time_kernels(&engine(None)?),
             };
             for kernel in kernels.into_iter().filter(|kernel| is_of_backend(kernel, device)) {
-                // Devices of the same backend have kernels with the same names, so the name of the device is appended.
+                // Devices of the same backend have kernels with the same names, so the name of the device is appended if it
+                // is needed to tell the kernels apart.
                 let alone = names.iter().filter(|other| is_of_backend(kernel, other)).count() == 1;
                 let is_clear = alone && self.kernels.is_empty();
                 let name = if is_clear { kernel.into() } else { format!("{kernel} on {device}") };
@@ -181,13 +185,14 @@ impl<'a> Session<'a> {
         Ok(subjects)
     }
 
-    /// For a suite that measures only the first of the names: a sentence that lists the other names.
+    /// A sentence for a suite that measures only the first of the named devices or kernels. It lists the others; `None` if there are no
+    /// others.
     pub(super) fn left_out(&self, named: &[String]) -> Option<String> {
         let (first, rest) = named.split_first()?;
         (!rest.is_empty()).then(|| format!("This suite measures {first} only, not {}.", rest.join(", ")))
     }
 
-    /// The engine of a device (or `auto`) and a kernel, with this number of threads.
+    /// The engine for a device (or `auto`), a kernel and a number of threads.
     pub(super) fn engine(
         &self,
         device: &str,
@@ -208,7 +213,7 @@ impl<'a> Session<'a> {
         Ok(engine)
     }
 
-    /// The engine that verifies a workload: the CPU, with a kernel that is not the measured one.
+    /// The engine that verifies the results of a workload. It uses the CPU, with another kernel than the measured one if there is one.
     fn verifier(&self, work: &Workload, measured: &str) -> Result<Engine> {
         let cpu = self.engine("cpu", None, None)?;
         for kernel in constant_time_kernels(&cpu).into_iter().filter(|kernel| *kernel != measured) {
@@ -228,7 +233,7 @@ impl<'a> Session<'a> {
         Ok(work.inputs(shape, &self.verifier(work, "")?)?)
     }
 
-    /// A subject with its verifier, if it supports the workload.
+    /// The contender for a subject, with its verifier. `None` if the subject does not support the workload.
     pub(super) fn contender(
         &self,
         Subject { name, engine }: &Subject,
@@ -251,8 +256,8 @@ impl<'a> Session<'a> {
         Ok(Some(Contender { name: Arc::from(&**name), run, verifier, setup_seconds }))
     }
 
-    /// The subjects that support the workload, each with its verifier. If there are any, the peers that support it follow if
-    /// `with_peers` is true.
+    /// The contenders of a workload, each with its verifier: the subjects that support the workload. If `with_peers` is true and at
+    /// least one subject supports the workload, the peers that support the workload follow.
     pub(super) fn contenders<'s>(
         &self,
         subjects: impl IntoIterator<Item = &'s Subject>,
@@ -272,8 +277,8 @@ impl<'a> Session<'a> {
         Ok(contenders)
     }
 
-    /// The limit of the processor, if this workload has one and at least one of the subjects computes it on one thread of the CPU. It
-    /// has no output that could be verified.
+    /// A contender that measures the limit of the processor for this workload. Its output is not verified. `None` if the workload has no
+    /// such limit, or if no subject computes the workload on one thread of the CPU.
     pub(super) fn limit(&self, subjects: &[Subject], work: &Workload, shape: Shape) -> Option<Contender> {
         let on_one_thread = |Subject { engine, .. }: &Subject| {
             engine.threads() == 1 && work.kernel(engine, shape).starts_with("cpu/")
@@ -292,12 +297,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The numbers that an option gives or, if it gives none, the numbers in `otherwise`.
+/// The numbers in `given`, which are those of an option. If `given` is empty, the numbers in `otherwise`.
 pub(super) fn numbers(given: &[u64], otherwise: &[usize]) -> Vec<usize> {
     if given.is_empty() { otherwise.to_vec() } else { given.iter().map(|number| *number as usize).collect() }
 }
 
-/// The names of the kernels of the engine's first device that can be used without leaking timing.
+/// The names of the constant-time kernels that the first device of the engine can use.
 fn constant_time_kernels(engine: &Engine) -> Vec<&'static str> {
     let kernels = engine.devices().first().map_or(&[][..], |device| device.kernels());
     let usable = kernels.iter().filter(|info| info.constant_time && info.missing.is_none());

@@ -25,9 +25,9 @@ struct Suite {
     name: &'static str,
     /// The subject of the suite, which is also its help on the command line.
     help: &'static str,
-    /// How the results are read, for the report.
+    /// A text for the report that explains how to read the results.
     about: &'static str,
-    /// Measures, and adds the results to the section. The results are left out of the report if this fails.
+    /// Makes the measurements and adds the results to the section. If it fails, the report contains no results of this suite.
     run: fn(&Session<'_>, &mut Section) -> Result<()>,
 }
 
@@ -85,9 +85,9 @@ const SUITES: [Suite; 7] = [
     },
 ];
 
-/// The suite that is run by default, and the first one of all suites.
+/// The name of the suite that is run by default.
 const PEERS: &str = "peers";
-/// The name for all suites.
+/// The name on the command line that selects all suites.
 const ALL: &str = "all";
 
 /// The names of suites on the command line.
@@ -115,7 +115,7 @@ pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> 
         let done = check_stopped().and_then(|()| run(session, &mut section));
         let nothing = "the measured devices and kernels support none of these workloads at these sizes";
         if let Err(error) = done.and_then(|()| fail_if(section.results.is_empty(), nothing)) {
-            // A signal can also make a measured program fail.
+            // A signal can also make a measured program fail. The error is then that the user stopped the run.
             let error = if signals::stopped() { Error::Stopped } else { error };
             let findings = vec![format!("This suite failed and has no results: {error}")];
             section = Section { findings, error: Some(error), ..empty() };
@@ -131,7 +131,7 @@ struct Outcome {
     work: String,
     shape: Shape,
     measured: Vec<Measured>,
-    /// The kernel that this library used, in the comparison with its peers.
+    /// The name of the kernel that this library used. Only the suite `peers` sets it.
     kernel: &'static str,
 }
 
@@ -145,8 +145,9 @@ impl Outcome {
         Some(one.rate.median / self.of(limit::NAME)?.rate.median)
     }
 
-    /// Fails if one of these contenders, which compute on one thread of the CPU, is faster than the limit by more than the tolerance and
-    /// the spread: the loop of the limit is then too slow, and all ratios to it are too high. Short calls are not checked.
+    /// Fails if one of these contenders is faster than the limit by more than the tolerance and the spread. The loop that measures the
+    /// limit is then too slow, and all ratios to the limit are too high. The contenders must compute on one thread of the CPU. Short
+    /// calls are not checked.
     fn check_limit<'m>(&self, contenders: impl IntoIterator<Item = &'m Measured>) -> Result<()> {
         let is_checked = |_: &&Measured| self.shape.bytes() >= LIMIT_CHECKED_FROM;
         let Some(limit) = self.of(limit::NAME).filter(is_checked) else { return Ok(()) };
@@ -159,7 +160,7 @@ impl Outcome {
         })
     }
 
-    /// Number and size of the messages, with the unit.
+    /// The number of messages, and their size with its unit.
     fn shape_text(&self) -> String {
         let size = report::size(self.shape.size);
         if self.shape.messages > 1 { format!("{} x {size}", self.shape.messages) } else { size }
@@ -176,14 +177,14 @@ impl Outcome {
     }
 }
 
-/// The greatest ratio of a contender to the limit of the processor that errors of measurement explain.
+/// The greatest ratio of a contender's rate to the limit of the processor that errors of measurement can explain.
 const LIMIT_TOLERANCE: f64 = 1.03;
 
-/// Number of bytes of a call from which the limit is checked. The start of a loop takes up to 10 nanoseconds, which are 3 % of the time of
-/// 8 KiB at 25 GB/s.
+/// Calls with at least this number of bytes are checked against the limit. Shorter calls are not checked, because the start of a loop
+/// takes up to 10 nanoseconds, which is 3 % of the time of a call with 8 KiB at 25 GB/s.
 const LIMIT_CHECKED_FROM: usize = 16 << 10;
 
-/// The axis of message sizes: its label, and the format of its values.
+/// The label of an axis of message sizes, and the function that formats its values.
 const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
 
 /// The bar of a contender in a chart of GB/s.

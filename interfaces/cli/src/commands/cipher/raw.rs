@@ -1,5 +1,5 @@
-//! Raw modes between an input and an output. Most modes process the input piece by piece; others need all of it. With a tag,
-//! nothing is decrypted before the tag has been checked.
+//! Runs a raw mode: reads the input, encrypts or decrypts it, and writes the output. Most modes process the input piece by piece; other
+//! modes need the whole input in memory. A mode with a tag writes no plaintext before the tag has been checked.
 
 use lockstep::Engine;
 use lockstep::aead::{self, Aead, AeadKey, Sealer};
@@ -18,7 +18,7 @@ use crate::job::{PIECE, Report};
 use crate::output::Writer;
 use crate::{memory, text};
 
-/// Texts for error messages: the reason why the whole input must be in memory, and an alternative.
+/// Texts for error messages. They state why the whole input must be in memory, and name an alternative.
 const FOR_TAG: &str = "to hold the input until its tag has been checked; `lockstep encrypt` makes files that are \
                        decrypted in little memory";
 const FOR_MODE: &str =
@@ -37,14 +37,14 @@ pub(super) enum Mode {
     Gmac,
 }
 
-/// A raw mode with its parameters: the options, which the mode allows, and the values that they name.
+/// A raw mode with its options and the values that the options give. The mode allows all these options.
 pub(super) struct Raw<'a> {
     pub(super) args: &'a super::Cipher,
     pub(super) input: Input,
     pub(super) engine: Engine,
     pub(super) key: Zeroizing<Vec<u8>>,
     pub(super) iv: Vec<u8>,
-    /// The strings of associated data; one at most, except for SIV.
+    /// The strings of associated data. Modes other than SIV have at most one string.
     pub(super) aad: Vec<Vec<u8>>,
 }
 
@@ -94,8 +94,8 @@ impl Raw<'_> {
         Ok(total)
     }
 
-    /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. `is_mac` is for GMAC: the input is associated
-    /// data, and only the tag is written, in hex.
+    /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. If `is_mac` is true, computes GMAC: the input is
+    /// the associated data, and only the tag is written, in hex.
     fn gcm(&self, is_mac: bool, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let key = AeadKey::new(Aead::Gcm, &self.key)?;
         let mut stream = Sealer::new(&self.engine, &key, &self.iv, None)?;
@@ -121,8 +121,8 @@ impl Raw<'_> {
         write(output, format!("{}\n", text::hex(&mac[..self.args.tag_len()])).as_bytes())
     }
 
-    /// Runs a mode on the whole input; returns the number of plaintext bytes. The tag follows the ciphertext; the synthetic IV
-    /// of SIV precedes it.
+    /// Runs a mode on the whole input, and returns the number of plaintext bytes. The tag follows the ciphertext, but the
+    /// synthetic IV of SIV, which is its tag, precedes the ciphertext.
     fn whole(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let planner = self.engine.planner();
         let opens = self.args.decrypt && matches!(self.args.mode, Mode::Aead(_));
@@ -157,7 +157,7 @@ impl Raw<'_> {
                     true => key_wrap::unwrap(planner, &key, icv, &data)?,
                 };
             }
-            // The other modes are processed in pieces.
+            // This branch is CBC-CTS. The remaining modes are processed in pieces and do not reach this function.
             _ => {
                 let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
                 let order = self.args.cts_mode.unwrap_or(Variant::Cs1);
@@ -196,7 +196,7 @@ fn write(output: &mut Writer, bytes: &[u8]) -> Result<()> {
 }
 
 impl Input {
-    /// Reads all input into memory. `purpose` is used in the error message if there is too little memory.
+    /// Reads all input into memory. If there is too little memory, the error message contains `purpose`.
     pub(super) fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::new(Vec::new());
         memory::reserve(&mut all, self.len.unwrap_or(0), purpose)?;

@@ -1,4 +1,4 @@
-"""Encrypted files and columns on a cluster, by Ray.
+"""Encrypts and decrypts files and columns on a cluster of Ray.
 
 | name | content |
 |---|---|
@@ -7,9 +7,9 @@
 | `read_manifest` | the files of a manifest |
 | `Report`, `FilesFailed`, `KeyUnavailable` | the result; exceptions |
 
-Keys are given as functions, which the workers call, so that a key is neither in the arguments of a task nor in Ray's object store or
-logs. The functions for files check that the function contains no key before it is given to Ray. For columns, Ray pickles the
-function first: read the key in it, and do not refer to a key outside of it.
+A key is given as a function that the workers call, so that the key is neither in the arguments of a task nor in Ray's object store or
+logs. `encrypt_files` and `decrypt_files` check that the function contains no key before they give it to Ray. `Encrypt` and `Decrypt`
+cannot check this, because Ray has already pickled the function: read the key inside the function, and do not refer to a key outside of it.
 """
 
 try:

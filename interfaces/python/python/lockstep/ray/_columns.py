@@ -1,4 +1,4 @@
-"""Columns of a data set of Ray: each cell is a message of its own."""
+"""Encrypts and decrypts columns of a data set of Ray. Each cell is a message of its own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Columns:
             raise ValueError(f"the column {shown(bind)} cannot be encrypted and bind other columns at the same time")
         self._context = bytes(memoryview(context))
         self._bind = bind
-        # This applies to the whole process, which Ray has started for this class.
+        # The selection applies to the whole process, because Ray started the process only for this class.
         _devices.use(device, threads=threads)
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class _Columns:
         for column in self._columns:
             values = _column(batch, column)
             cells = self._column(column, list(values), None if self._bind is None else list(_column(batch, self._bind)))
-            # An array of objects: numpy's arrays of strings lose zero bytes at the end.
+            # The column is an array of objects, because numpy's arrays of byte strings lose zero bytes at the end.
             changed[column] = numpy.empty(len(cells), object)
             changed[column][:] = cells
         return changed
@@ -107,7 +107,7 @@ class _Columns:
 def _column(batch: Any, column: str) -> Any:
     with contextlib.suppress(KeyError):
         return batch[column]
-    # Outside of the handler, so that this exception does not refer to Python's exception, which contains the name.
+    # The exception is raised outside of the handler, so that it does not refer to Python's exception, which contains the name.
     raise KeyError(f"the batch has no column {shown(column)}")
 
 
@@ -146,7 +146,7 @@ class Encrypt(_Columns):
 class Decrypt(_Columns):
     """Decrypts columns that `Encrypt` has encrypted, with the same arguments.
 
-    Raises InvalidTag if a cell is not authentic: no cell of its batch is returned.
+    Raises InvalidTag if a cell is not authentic. In this case no cell of its batch is returned.
     """
 
     def _result(self, column: str, cells: list[bytes], aad: Any) -> list[bytes]:

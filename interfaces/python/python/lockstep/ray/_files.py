@@ -1,4 +1,5 @@
-"""Files on a cluster: lists of files become groups, a group is a task of Ray, and a manifest has the results."""
+"""Encrypts and decrypts files on a cluster. The files are divided into groups, each group is a task of Ray, and a manifest lists the
+results."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from .._types import Path
 from . import _keys, _worker
 
 
-# The maximum numbers of files and bytes in a group. A group takes about a tenth of a second, so that Ray's overhead for a task is small, and its
-# arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.
+# The maximum numbers of files and bytes in a group. A group takes about a tenth of a second, so Ray's overhead for a task is small in
+# comparison. The arguments and the results of a group have less than 100 KB, so Ray keeps them in the memory of the driver.
 GROUP_FILES = 512
 GROUP_BYTES = 64 << 20
 # The minimum number of groups for each worker, so that the last groups end at about the same time.
@@ -30,7 +31,7 @@ _LOOK = 5.0
 
 @dataclass
 class Report:
-    """What `encrypt_files` and `decrypt_files` have done."""
+    """The result of `encrypt_files` or `decrypt_files`."""
 
     manifest: str
     """The path of the manifest."""
@@ -188,7 +189,8 @@ def _run(
     try:
         plan.create_folders()
         _process(run, files, journal, report, options)
-        # Files of workers that died more than an hour ago: on some network file systems, locks do not show which workers live.
+        # This removes temporary files of dead workers that are more than an hour old. Newer files are kept: a worker on another
+        # machine can still use them, and some network file systems do not show its lock.
         plan.remove_abandoned()
         journal.finish(out, {file[2] for file in files})
     finally:
@@ -207,7 +209,7 @@ def _absolute(path: Path) -> str:
 def _with_commitments(
     files: list[_worker.File], given: list[Path], expected: Path, report: Report
 ) -> list[_worker.File]:
-    """The files with the commitments of a manifest."""
+    """Adds the commitments in a manifest to the files."""
     if len(given) != 1 or not os.path.isdir(given[0]):
         raise ValueError("with expected, give one folder: the output folder of the encryption")
     known = _manifest.read(expected)
@@ -227,7 +229,7 @@ def _with_commitments(
 
 
 def _groups(files: list[_worker.File], workers: int) -> Iterator[list[_worker.File]]:
-    """Groups of files: long files first, since the last groups should be short."""
+    """Divides the files into groups. The first groups have the longest files, so that the last groups take little time."""
     shares = GROUPS_PER_WORKER * max(1, workers)
     most = max(1, min(GROUP_FILES, -(-len(files) // shares)))
     size = max(1, min(GROUP_BYTES, -(-sum(file[3] for file in files) // shares)))
@@ -262,7 +264,7 @@ class _Cluster:
 def _process(
     run: _worker.Run, files: list[_worker.File], journal: _manifest.Journal, report: Report, options: _Options
 ) -> None:
-    """Hands the groups to Ray, and collects the results. It keeps only as many groups waiting as the workers need."""
+    """Submits the groups to Ray, and collects the results. Only as many groups are submitted at a time as the workers need."""
     if not ray.is_initialized():
         ray.init()
     cluster = _Cluster(float(options.task_options.get("num_cpus", 1)) or 1.0)
@@ -293,7 +295,7 @@ def _collect(reference: Any, group: list[_worker.File], journal: _manifest.Journ
         node, pickled = cast("tuple[str, bytes]", ray.get(reference))
         results: list[_worker.Result] = pickle.loads(pickled)
     except ray.exceptions.RayTaskError as error:
-        # An error that concerns all groups, such as a missing key. Its message is only that of the exception of this package.
+        # The error, such as a missing key, concerns all groups. Only the exception of this package is raised, without Ray's message.
         raise (error.cause if isinstance(error.cause, BaseException) else error) from None
     except ray.exceptions.RayError as error:
         why = f"the workers have died, and {type(error).__name__} is the last error: look at Ray's logs, and resume"

@@ -1,4 +1,4 @@
-"""Keys: functions that workers call. The driver checks that such a function contains no key."""
+"""Functions that return keys. The workers call them, and the driver checks that such a function contains no key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Guard(cloudpickle.CloudPickler):  # type: ignore[misc]
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        # The bytes that are parts of the code of functions. They may have the length of a key.
+        # The byte strings in the code of functions. They are accepted even if they have the length of a key.
         self._code: set[bytes] = set()
 
     def persistent_id(self, part: Any) -> None:
@@ -68,7 +68,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
     try:
         call = pickle.loads(function)
     except Exception as error:
-        # The message is passed on, because `pickled` has checked that the pickled function contains no key.
+        # The exception may contain the original message, because `pickled` has checked that the pickled function contains no key.
         raise KeyUnavailable(f"the function key cannot be loaded on the worker: {type(error).__name__}: {error}") from None
     try:
         key = call()
@@ -84,12 +84,12 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
             problem = f"has returned {size} bytes: a key has 16 or 32"
         else:
             problem = f"has returned a {type(key).__name__}: it must return bytes, or the path of a key file as pathlib.Path"
-    # This is outside of the handler, so that the exception does not refer to the exception of the function, which can contain the key.
+    # The exception is raised outside of the handler, so that it does not refer to the exception of the function, which can contain the key.
     raise KeyUnavailable(f"the function key {problem}")
 
 
 def _place(error: BaseException) -> str:
-    """Where an exception was raised, without the text of the line."""
+    """The place where an exception was raised, without the source text of the line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -10,10 +10,10 @@ import ray
 from .. import _devices, _native
 from . import _keys
 
-# A file: root, path below it, path of the output, length, and the commitment that it must have.
+# A file: its root, its path below the root, the path of its output, its length, and the commitment that it must have.
 File = tuple[str, str, str, int, bytes | None]
-# The state ("written", "up to date", "not authentic" or "failed"), the lengths of the plain and of the encrypted file, the commitment,
-# and an error.
+# The result for a file: its state ("written", "up to date", "not authentic" or "failed"), the lengths of the plain and of the encrypted
+# file, the commitment, and an error message.
 Result = tuple[str, int, int, bytes | None, str | None]
 
 
@@ -32,13 +32,13 @@ class Run(NamedTuple):
     threads: int
 
 
-# The last run of this process. Its engine and its key are kept for its next group.
+# The last run of which this process has processed a group. The engine and the key of the run are kept for its next group.
 _current: tuple[str, _native.NativeGroups] | None = None
 
 
 def process(run: Run, group: bytes) -> tuple[str, bytes]:
-    """Processes a list of files; returns the node and a list of results. Both lists are pickled: Ray takes longer for many tuples.
-    If a task is repeated because a node has died, the outputs that earlier attempts have completed are kept.
+    """Processes a list of files, and returns the node and a list of results. Both lists are passed in pickled form, because Ray takes
+    longer for many tuples. If a task is repeated because a node has died, the outputs that earlier attempts have completed are kept.
     """
     global _current
     files: list[File] = pickle.loads(group)
@@ -49,7 +49,8 @@ def process(run: Run, group: bytes) -> tuple[str, bytes]:
 
 
 def _open(run: Run) -> _native.NativeGroups:
-    # The groups keep the engine that is selected now. Other tasks in this process keep their own engines.
+    # The selection applies while NativeGroups is made, which keeps the selected engine. The engines of other tasks in this process
+    # do not change.
     with _devices.use(run.device, threads=run.threads):
         return _native.NativeGroups(
             run.encrypts, _keys.fetch(run.key), run.context, run.output, run.replaces, run.syncs

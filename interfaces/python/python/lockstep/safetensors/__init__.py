@@ -1,6 +1,6 @@
 """Model weights: encrypted safetensors files, with the functions of the package safetensors.
 
-| here | there |
+| this package | the package safetensors |
 |---|---|
 | `safe_open(filename, framework, device="cpu", *, key, context=b"")` | `safetensors.safe_open` |
 | `lockstep.safetensors.numpy`, `lockstep.safetensors.torch`: `save_file`, `load_file`, `save`, `load` | `safetensors.numpy`, `safetensors.torch` |
@@ -43,5 +43,5 @@ def save_file(
 def load_file(
     filename: Path | BinaryIO, framework: str, device: Any = "cpu", *, key: Buffer | Path, context: Buffer = b""
 ) -> dict[str, Any]:
-    """All tensors of an encrypted file, by name. The arguments and exceptions are those of `safe_open`."""
+    """Returns all tensors of an encrypted file, by name. The arguments and exceptions are those of `safe_open`."""
     return TensorFile(filename, by_name(framework), device, key, context).read_all()

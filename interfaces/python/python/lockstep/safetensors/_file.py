@@ -63,7 +63,7 @@ class TensorFile:
         return entry
 
     def read(self, names: Iterable[str]) -> dict[str, Any]:
-        """Tensors that follow each other in the file."""
+        """Reads tensors that are adjacent in the file."""
         entries = [(name, self.entry(name)) for name in names]
         made = [(name, *self._framework.empty(entry.dtype, entry.shape)) for name, entry in entries]
         if entries:
@@ -78,7 +78,7 @@ class TensorFile:
         entry = self.entry(name)
         first, *others = index if isinstance(index, tuple) and index else (index,)
         rows = _rows(first, entry.shape)
-        # The bytes of a row. In a vector of the type F4, a row is half a byte, so `rest` is not 0.
+        # `row` is the number of bytes of a row. It must be a whole number, but a row of a vector of the type F4 is half a byte.
         row, rest = divmod(entry.end - entry.start, max(1, entry.shape[0])) if rows else (0, 0)
         if rows is None or rest:
             return self._framework.compact(self.read([name])[name][index])
@@ -91,12 +91,13 @@ class TensorFile:
     def _fill(self, start: int, buffers: list[Buffer]) -> None:
         if self._reader is None:
             raise ValueError("the file is closed")
-        # The check of the header has shown that the file has these bytes.
+        # The file contains all these bytes, because the header was checked against the length of the file.
         self._reader.readinto(start, buffers)
 
 
 def _rows(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int | slice] | None:
-    """The rows that an index of the first dimension needs, and the index in these rows. None: all rows, for other indices."""
+    """Returns the range of rows that an index of the first dimension selects, and the index within these rows. None for indices of other
+    types, which need all rows."""
     if not shape or isinstance(index, bool):
         return None
     if isinstance(index, slice):
@@ -136,12 +137,12 @@ class TensorSlice:
 class safe_open:
     """Opens an encrypted safetensors file. Tensors, or parts of them, are read when they are requested.
 
-    The arguments are those of safetensors.safe_open; also key and context, which are those of lockstep.open. filename: a path, or a
-    binary file object that can seek. framework: "pt" or "np". device: the device of the tensors, for "pt"; they are decrypted in
-    host memory and copied.
+    The arguments are those of safetensors.safe_open, and in addition key and context, which are those of lockstep.open. filename: a path,
+    or a binary file object that can seek. framework: "pt" or "np". device: the device of the tensors, for "pt". The tensors are decrypted
+    in host memory and copied to the device.
 
-    Opening decrypts and checks the header. Raises InvalidTag for data that are not authentic, also when a tensor is read; ValueError
-    for a malformed header, and for a type that the framework does not have; OSError.
+    Opening decrypts and checks the header. Raises InvalidTag for data that are not authentic, which is also possible when a tensor is read;
+    ValueError for a malformed header, and for a type that the framework does not have; OSError.
     """
 
     def __init__(
@@ -180,16 +181,16 @@ class safe_open:
         return self._file.read([name])[name]
 
     def get_tensors(self) -> dict[str, Any]:
-        """All tensors: one pass over the file, on all cores."""
+        """Returns all tensors. They are read in one pass over the file, on all cores."""
         return self._file.read_all()
 
     def get_slice(self, name: str) -> TensorSlice:
-        """A tensor to read parts of: `file.get_slice("weight")[10:20]`."""
+        """Returns an object that reads parts of a tensor: `file.get_slice("weight")[10:20]`."""
         return TensorSlice(self._file, name)
 
 
 def by_name(framework: str) -> Framework:
-    """Raises ValueError for a framework that is not supported, ImportError for one that is not installed."""
+    """Returns the framework with this name. Raises ValueError if it is not supported, and ImportError if it is not installed."""
     if framework in ("np", "numpy"):
         from .numpy import FRAMEWORK
 

@@ -1,6 +1,6 @@
-"""The header of safetensors files (https://huggingface.co/docs/safetensors, "Format"): read, checked and written.
+"""Reads, checks and writes the header of safetensors files (https://huggingface.co/docs/safetensors, "Format").
 
-A file is the length of the header (8 bytes, little endian), the header (JSON), and the bytes of the tensors without gaps.
+A file consists of the length of the header (8 bytes, little endian), the header (JSON), and the bytes of the tensors without gaps.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from .._shown import shown
 
-# The longest header that is read or written, in bytes: the limit of the package safetensors.
+# The maximum length of a header in bytes. The package safetensors has the same limit.
 MAX_HEADER = 100_000_000
 PREFIX = 8
 
-# Bits of an element, in the order of the package safetensors: it writes tensors of later types first.
+# The number of bits of an element of each type. The types have the order of the package safetensors, which writes tensors of later
+# types first.
 BITS = {
     "BOOL": 8,
     "F4": 4,
@@ -55,13 +56,13 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    # In the order of the file.
+    # The tensors are in the order of their data in the file.
     tensors: dict[str, Entry]
     metadata: dict[str, str] | None
 
 
 def size(dtype: str, shape: tuple[int, ...]) -> int:
-    """The bytes of a tensor. Raises ValueError for an unknown type and for a tensor that ends within a byte."""
+    """The number of bytes of a tensor. Raises ValueError for an unknown type, and for a tensor that ends within a byte."""
     if dtype not in BITS:
         raise ValueError(f"the type {shown(dtype)} is unknown")
     bits = math.prod(shape) * BITS[dtype]
@@ -108,9 +109,11 @@ def parse(text: bytes, file_len: int) -> Header:
 
 
 def build(tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str] | None) -> tuple[bytes, list[str]]:
-    """The start of a file for tensors (type and shape by name), and the names in the order in which their bytes follow.
+    """Returns the start of a file for tensors, whose types and shapes are given by name. Also returns the names in the order in which the
+    bytes of the tensors follow.
 
-    The result is that of the package safetensors: tensors of larger types come first, and the header is a multiple of 8 bytes.
+    The result is the same as that of the package safetensors: tensors of larger types come first, and the length of the header is a
+    multiple of 8 bytes.
     """
     content: dict[str, Any] = {}
     if metadata is not None:
@@ -146,7 +149,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) != len(pairs):
         raise ValueError("a name occurs twice")
     for name in content:
-        # Raises a ValueError for half of a surrogate pair.
+        # A name with only one half of a surrogate pair raises a ValueError.
         name.encode("utf-8")
     return content
 

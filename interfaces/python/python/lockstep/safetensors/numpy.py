@@ -119,7 +119,7 @@ def load_file(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Reads all arrays of an encrypted file, by name, in one pass on all cores, directly into the memory of the arrays.
 
-    Raises InvalidTag, ValueError and OSError as `lockstep.safetensors.safe_open`; then no array is returned.
+    Raises the same exceptions as `lockstep.safetensors.safe_open`: InvalidTag, ValueError and OSError. In this case no array is returned.
     """
     return _file.TensorFile(filename, FRAMEWORK, "cpu", key, context).read_all()
 

@@ -53,7 +53,7 @@ class _Torch:
         if dtype not in _TYPES:
             raise ValueError(f"PyTorch {torch.__version__} has no type for {dtype}")
         if dtype == "F4":
-            # An element of PyTorch's type has two numbers of the type F4.
+            # Each element of PyTorch's type contains two numbers of the type F4.
             if not shape or shape[-1] % 2:
                 raise ValueError(f"PyTorch has no tensor of the type F4 with the shape {list(shape)}")
             shape = (*shape[:-1], shape[-1] // 2)
@@ -93,7 +93,7 @@ class _Torch:
 
     def tensor(self, array: Any) -> tuple[str, tuple[int, ...], Buffer, Any]:
         name, shape = _OF_TYPES[array.dtype], tuple(array.shape)
-        # Lazy conjugation and negation are views that the bytes do not show.
+        # PyTorch can store conjugation and negation as flags of a tensor. The bytes do not contain these flags, so both are applied here.
         host = array.detach().resolve_conj().resolve_neg().cpu()
         if name == "F4":
             shape = (*shape[:-1], shape[-1] * 2)
@@ -137,8 +137,8 @@ def load_file(
 ) -> dict[str, torch.Tensor]:
     """Reads all tensors of an encrypted file, by name, in one pass on all cores, directly into the memory of the tensors.
 
-    For another device than the CPU, they are decrypted in host memory and copied. Raises InvalidTag, ValueError and OSError as
-    `lockstep.safetensors.safe_open`; then no tensor is returned.
+    For devices other than the CPU, the tensors are decrypted in host memory and copied to the device. Raises the same exceptions as
+    `lockstep.safetensors.safe_open`: InvalidTag, ValueError and OSError. In this case no tensor is returned.
     """
     return _file.TensorFile(filename, FRAMEWORK, device, key, context).read_all()
 

@@ -1,4 +1,4 @@
-//! The speed of TLS and QUIC with Lockstep, beside the other providers of rustls.
+//! Measures the speed of TLS and QUIC with Lockstep, and compares it with other providers of rustls.
 //!
 //!     make bench-rustls [ROUNDS=61]
 //!
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time that this thread has used the processor.
+/// The processor time that this thread has used.
 fn thread_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -46,7 +46,7 @@ fn median(mut values: Vec<f64>) -> [f64; 3] {
     [at((count - 1.0) / 2.0), at((count / 2.0 - half).floor()), at((count / 2.0 + half).ceil() - 1.0)]
 }
 
-/// A row of the table.
+/// Prints a row of the table.
 fn row(name: &str, times: &[Vec<Duration>]) {
     let seconds = |time: &Duration| time.as_secs_f64();
     let [ours, _, _] = median(times[0].iter().map(seconds).collect());

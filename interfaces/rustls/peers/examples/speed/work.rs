@@ -34,7 +34,7 @@ const SUITES: [CipherSuite; 3] = [
     CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
 ];
 
-/// All rows of the table.
+/// The kinds of work that are measured. Each is a row of the table.
 pub(crate) fn all() -> Vec<Work> {
     let of_suite = |suite| {
         let sizes = [100, 1024, 16 << 10];

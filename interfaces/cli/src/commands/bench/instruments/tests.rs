@@ -34,7 +34,7 @@ fn counters_of_packages_are_added_and_wrap_around() {
     assert_eq!(meter.since(&beyond), [None; 2]);
     fs::write(folder.path().join("intel-rapl:1/energy_uj"), "none").unwrap();
     assert_eq!(meter.since(&before), [None; 2]);
-    // If one of two packages cannot be read, the energy of the other one is not reported as the total.
+    // If the counter of one of two packages cannot be read, the energy of the readable package is not reported as the total.
     assert!(Meter::packages_in(folder.path()).err().unwrap().contains("root may"));
     assert!(Meter::packages_in(Path::new("/nonexistent")).err().unwrap().contains("RAPL"));
 }

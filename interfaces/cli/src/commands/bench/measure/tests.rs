@@ -31,7 +31,7 @@ fn correct_contenders_are_measured() {
     }
 }
 
-/// A single call that gives wrong data or a wrong digest is detected among many correct calls.
+/// If one of many calls returns wrong data or a wrong digest, this is detected.
 #[test]
 fn one_wrong_call_is_found() {
     for wrong_data in [true, false] {
@@ -49,8 +49,7 @@ fn one_wrong_call_is_found() {
     }
 }
 
-/// A contender that does nothing is detected, even if all contenders give the same output and another contender ran
-/// before.
+/// A contender that does nothing is detected, although the contender before it wrote the right output into the buffer.
 #[test]
 fn the_output_of_another_contender_is_not_accepted() {
     let same = || -> Run {

@@ -1,4 +1,4 @@
-//! A report as one HTML page that loads no other resource.
+//! Writes a report as one HTML page that loads no other resource.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use lockstep_report::plot::escaped;
 
 use super::{METHOD, Report};
 
-/// The beginning of the page, with the date, the method and the style sheet to be inserted.
+/// The beginning of the page. `html` inserts the date, the method and the style sheet.
 const HEAD: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 

@@ -1,4 +1,4 @@
-//! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
+//! The suite `files`, which measures complete programs that process files: `lockstep`, `cp` and `openssl enc`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use crate::error::{Error, Result, check_stopped, fail_if, failed};
 use crate::invocation;
 use crate::signals::Guard;
 
-/// The output that a contender must produce. It is verified.
+/// The output that a contender must produce. The suite verifies it.
 enum Output {
     /// A message in the file format of this library.
     Message,
     /// The plaintext.
     Plaintext,
-    /// AES-256-CTR of the plaintext under a key and IV.
+    /// The AES-256-CTR ciphertext of the plaintext with this key and this IV.
     Ctr([u8; 32], [u8; 16]),
     /// No output file: the output is written to `/dev/null`.
     Nothing,
@@ -95,7 +95,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Writes the files that the contenders read. After a signal their folder is removed, for which `guard` gets its path.
+/// Writes the files that the contenders read. `guard` gets the path of their folder, so that the folder is removed after a signal.
 fn prepare(session: &Session<'_>, size: usize, guard: &Guard) -> Result<TestFiles> {
     let parent = session.args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::Builder::new().prefix("lockstep-bench-").tempdir_in(&parent);
@@ -167,7 +167,7 @@ fn contenders(session: &Session<'_>, files: &TestFiles) -> Result<Vec<Contender>
     Ok(all)
 }
 
-/// `cp`, which must copy the blocks of the file.
+/// The contender `cp`. It must copy the blocks of the file.
 fn copy(files: &TestFiles) -> Contender {
     let mut copy = Contender::new("cp".into(), Path::new("cp"), Output::Plaintext);
     // Without this option, some file systems only add a reference to the same blocks.
@@ -194,7 +194,7 @@ fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender
     in_turn(rounds, contenders.len(), |round, index| {
         let contender = &mut contenders[index];
         session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
-        // All contenders run under the same conditions: the output file does not exist.
+        // No output file exists when a contender starts, so that all contenders run under the same conditions.
         if out.exists() {
             fs::remove_file(&out).map_err(Error::io("remove", &out))?;
         }

@@ -1,4 +1,4 @@
-//! The time of one small call: median and percentiles.
+//! The suite `latency`, which measures the time of one small call and reports the median and percentiles.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// The time between two consecutive readings of the clock, in seconds: the median of many measurements.
+/// The seconds between two consecutive readings of the clock. The value is the median of many measurements.
 fn clock() -> f64 {
     let times = (0..1001).map(|_| black_box(Instant::now()).elapsed().as_secs_f64());
     Rate::of(times.collect()).median

@@ -1,5 +1,5 @@
-//! Dependence of the speed on the data. The patterns come from a thesis on AES with CUDA and OpenSSL: see
-//! `docs/benchmarks.md`.
+//! The suite `patterns`, which measures whether the speed depends on the data. The patterns come from a thesis on AES with CUDA and
+//! OpenSSL: see `docs/benchmarks.md`.
 
 use std::time::Duration;
 
@@ -75,9 +75,10 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Two values: the difference between the medians of the fastest and the slowest pattern, relative to the fastest, and the
-/// difference between the fastest and the slowest round of a pattern, relative to its median, the largest over all patterns. If the
-/// first is at most the second, the speed does not significantly depend on the data.
+/// Returns two values. The first value is the difference between the medians of the fastest and of the slowest pattern, divided by
+/// the median of the fastest pattern. The second value is the largest spread of a pattern: the difference between its fastest and
+/// its slowest round, divided by its median. If the first value does not exceed the second, no dependence of the speed on the data
+/// has been measured.
 fn compare(rates: &[Rate]) -> (f64, f64) {
     let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
     let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);

@@ -1,4 +1,4 @@
-//! Comparison of this library with OpenSSL, AWS-LC and RustCrypto.
+//! The suite `peers`, which compares this library with OpenSSL, AWS-LC and RustCrypto.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-25
 const BATCH: &str = "cbc-128-x64";
 const KEYS: &str = "gcm-128-keys";
 
-/// The start of the names of the `openssl` programs.
+/// The names of all contenders that are `openssl` programs start with this text.
 const OPENSSL: &str = "OpenSSL";
 
 const GCM_BY_OPENSSL: &str = "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: \
@@ -70,7 +70,7 @@ impl Outcome {
 }
 
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
-    // The first size fits into the first-level cache, the second does not.
+    // The first size fits into the first-level cache, the second size does not.
     let sizes = session.sizes(&[16 << 10, 1 << 20], &[1 << 10]);
     let device = session.devices.first().map_or(AUTO, String::as_str);
     let kernel = session.kernels.first().map(String::as_str);
@@ -187,7 +187,7 @@ fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
     table
 }
 
-/// Sentences on the workloads in which a peer is faster.
+/// A sentence for each workload in which a peer is faster than this library.
 fn faster_peers(all: &[Outcome]) -> Vec<String> {
     let mut findings = Vec::new();
     for one in all {

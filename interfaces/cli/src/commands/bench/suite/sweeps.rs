@@ -1,4 +1,4 @@
-//! The suites that measure rates over the shape of a call: over the size of one message, or over the number of messages.
+//! Suites that measure how the rate depends on the size of a message, or on the number of messages in a call.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::{AUTO, BYTES, METERS, Measured, Outcome, Section, Session, Setting, S
 use crate::commands::bench::session::numbers;
 use crate::error::Result;
 
-/// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
+/// The report names a size if the rate of `auto` at this size, divided by the rate of the best single device, is below this value.
 const TOLERANCE: f64 = 0.97;
 
 /// The maximum number of bytes of a call with many messages.
 const MAX_BATCH: usize = 256 << 20;
 
-/// Throughput by mode, key length, size, device and kernel.
+/// Measures the throughput of each mode, key length, size, device and kernel.
 pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result<()> {
     const WORKS: &str = "ecb-128 ecb-256 ctr-128 ctr-256 xts-128 xts-256 gcm-128 gcm-256 gcm-256-open cbc-128-decrypt \
                          cbc-256-decrypt cfb-256-decrypt cbc-256";
@@ -42,7 +42,7 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     Ok(())
 }
 
-/// Each device and the planner's choice, by size: the fastest device at each size.
+/// Measures each device and the planner's choice at each size, and reports the fastest device at each size.
 pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let works = session.works("ctr-256")?;
     // 16 bytes to 256 MiB, each four times the previous size.
@@ -66,7 +66,7 @@ pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<
     Ok(())
 }
 
-/// Calls on many messages, for each combination of number and size of the messages.
+/// Measures calls on many messages, for each combination of the number and the size of the messages.
 pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let sizes = session.sizes(&[64, 1 << 10, 16 << 10], &[256]);
     let usual = if session.args.quick { &[1, 16][..] } else { &[1, 4, 16, 64, 1024, 16_384] };
@@ -86,7 +86,7 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     Ok(())
 }
 
-/// A function that chooses the marked values on the horizontal axis of a plot, with their labels.
+/// A function that returns the values to be marked on the horizontal axis of a plot, with their labels.
 type Marks = fn(&[Outcome]) -> Vec<(f64, String)>;
 
 /// Measurements of workloads with calls of several shapes.
@@ -94,14 +94,14 @@ struct Sweep<'s> {
     session: &'s Session<'s>,
     setting: Setting<'s>,
     subjects: Vec<Subject>,
-    /// True if the shapes differ in the number of messages, false if they differ in their size.
+    /// True if the calls differ in the number of messages, false if they differ in the size of the message.
     over_messages: bool,
     /// True if the limit of the processor is measured too.
     with_limit: bool,
 }
 
 impl<'s> Sweep<'s> {
-    /// Measurements of calls whose size differs, without the limit of the processor.
+    /// A sweep over the size of the message. The limit of the processor is not measured.
     fn new(session: &'s Session<'s>, setting: Setting<'s>, subjects: Vec<Subject>) -> Sweep<'s> {
         Sweep { session, setting, subjects, over_messages: false, with_limit: false }
     }
@@ -126,9 +126,9 @@ impl<'s> Sweep<'s> {
         Ok(all)
     }
 
-    /// Measures one workload at each shape, with the subjects that support it. If a subject exceeds the time limit of a
-    /// call at one shape, it is not measured at the following shapes. Adds a table of GB/s to the section, and a plot if there
-    /// is more than one outcome.
+    /// Measures one workload at each shape, with the subjects that support the workload. If a call of a subject exceeds the time
+    /// limit at one shape, the subject is not measured at the following shapes. Adds a table of GB/s to the section, and a plot if
+    /// there is more than one outcome.
     fn run(
         &self,
         section: &mut Section,
@@ -192,7 +192,8 @@ fn costs(title: &str, all: &[Vec<Outcome>], cost: impl Fn(&Measured) -> Option<f
     table(title, rows, |one| report::per_gb(cost(one)))
 }
 
-/// A table with a column for each contender. A row has the last result of each contender.
+/// A table with a row for each element of `rows` and a column for each contender. A cell has the last result of the contender in the
+/// outcomes of the row.
 fn table<'o>(
     title: &str,
     rows: impl Iterator<Item = (String, &'o [Outcome])> + Clone,
@@ -214,7 +215,7 @@ fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
     outcome.measured.iter().filter(|one| &*one.name != AUTO)
 }
 
-/// The results of kernels of the CPU.
+/// The results of the contenders that are kernels of the CPU.
 fn on_cpu(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
     outcome.measured.iter().filter(|one| one.name.starts_with("cpu/"))
 }
@@ -225,7 +226,7 @@ fn best_of_limit(outcome: &Outcome) -> Option<(&Measured, f64)> {
     Some((best, outcome.ratio_to_limit(best)?))
 }
 
-/// A sentence with the fastest kernel of the CPU at each size, relative to the limit of the processor.
+/// A sentence that compares the fastest kernel of the CPU at each size with the limit of the processor.
 fn parts_of_limit(outcomes: &[Outcome]) -> Option<String> {
     let parts = outcomes.iter().filter_map(|outcome| {
         let (best, ratio) = best_of_limit(outcome)?;
@@ -241,15 +242,15 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
     devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
 }
 
-/// The sizes at which the fastest device changes. At these sizes the lines of the previous and of the new fastest
-/// device cross in the plot.
+/// The sizes at which the fastest device changes, with the names of the new fastest devices. At such a size, the lines of the
+/// previous and of the new fastest device cross in the plot.
 fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     let crossing = |pair: &[Outcome]| {
         let (before, after) = (best(&pair[0])?, best(&pair[1])?);
         if before.name == after.name {
             return None;
         }
-        // The rate of the new fastest device minus the rate of the previous one, on the logarithmic scale of the plot.
+        // The logarithm of the rate of the new fastest device minus that of the previous one, because the plot is logarithmic.
         let lead = |outcome: &Outcome| {
             let rate = |name: &str| outcome.of(name).map(|one| one.rate.median.ln());
             Some(rate(&after.name)? - rate(&before.name)?)
@@ -257,7 +258,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
         let [from, to] = [&pair[0], &pair[1]].map(|outcome| (outcome.shape.size as f64).ln());
         let at = match (lead(&pair[0]), lead(&pair[1])) {
             (Some(low), Some(high)) if high > low => from + (to - from) * (-low / (high - low)),
-            // One of the two devices was not measured at one of the sizes.
+            // If one of the two devices was not measured at one of the sizes, the middle between the sizes is marked.
             _ => (from + to) / 2.0,
         };
         Some((at.exp(), after.name.to_string()))

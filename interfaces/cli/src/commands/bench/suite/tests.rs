@@ -1,6 +1,6 @@
 use super::*;
 
-/// A contender whose rate is above the limit fails the suite. It does not if the excess is within the tolerance or within the
+/// A suite fails if the rate of a contender exceeds the limit. It does not fail if the excess is within the tolerance or within the
 /// spread of the rounds, or if the calls are short.
 #[test]
 fn a_contender_above_the_limit_is_an_error() {
