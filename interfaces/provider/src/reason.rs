@@ -1,4 +1,4 @@
-//! Errors, with the texts that OpenSSL's error stack shows.
+//! The errors of this provider, with the texts that OpenSSL's error stack shows.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ pub(crate) type Outcome<T> = Result<T, Reason>;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident $(= $own:literal)? $(as $number:literal $shared:literal)? $(: $advice:literal)?,)*) => {
-        /// A reason. Its number and text are put on OpenSSL's error stack.
+        /// The reason of an error. Its number and text are put on OpenSSL's error stack.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
         pub(crate) enum Reason {
@@ -20,10 +20,11 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// The reasons of this provider, with their texts.
+            /// The reasons that only this provider has, with their texts.
             pub(crate) const OWN: &'static [(Reason, &'static CStr)] = &[$($((Reason::$name, $own),)?)*];
 
-            /// The number, if OpenSSL's own providers have this reason. Programs may check it.
+            /// Returns the number of the reason if OpenSSL's own providers have the same reason. Programs may compare this
+            /// number.
             pub(crate) fn shared(self) -> Option<u32> {
                 match self {
                     $($(Reason::$name => Some($number),)?)*
@@ -31,7 +32,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The remedy, or more about the cause; empty if the text of the reason suffices.
+            /// Returns the remedy or details of the cause. Empty if the text of the reason suffices.
             pub(crate) fn advice(self) -> &'static CStr {
                 match self {
                     $($(Reason::$name => $advice,)?)*
@@ -49,9 +50,9 @@ macro_rules! reasons {
     };
 }
 
-// Reasons with a number are `PROV_R_*` of openssl/proverr.h, with OpenSSL's texts. Programs may check the number. The
-// texts of the other reasons are words and spaces only, as OpenSSL's are, because programs make error codes of them. The advice
-// after the colon is data of the entry, which has no such rule.
+// Reasons with a number are `PROV_R_*` of openssl/proverr.h, with OpenSSL's texts. Programs may compare the number. The texts
+// of all other reasons contain only words and spaces, as OpenSSL's texts do, because some programs derive error codes from
+// them. The advice after the colon is stored as the data of the entry, and may contain any characters.
 reasons! {
     /// A bug in this provider.
     Internal = c"internal error in lockstep": c"please report it",
@@ -82,13 +83,13 @@ reasons! {
     CtsSecondUpdate = c"cts message has ended": c"call init for another one",
     /// A variant of CBC-CTS that does not exist.
     CtsMode = c"unknown cts mode": c"there are CS1, CS2 and CS3",
-    /// SIV requires the whole message in one update.
+    /// SIV requires an update for each message, even for an empty one.
     SivSecondUpdate = c"siv message has ended": c"call init for another one",
     /// SIV has no message without an update.
     SivNoUpdate = c"no successful update of the siv message",
     /// More strings of additional data than RFC 5297 allows.
     SivStrings = c"more than 126 strings of additional data",
-    /// A length that key wrap does not accept.
+    /// The number of whole semiblocks is too small.
     WrapLength as 230 c"invalid input length": c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
     /// A length of whole semiblocks that is too short.
     WrapShort as 102 c"cipher operation failed": c"key wrap takes at least two semiblocks of 8 bytes, and unwrapping one more",
@@ -120,7 +121,7 @@ reasons! {
     NoTag = c"there is no tag": c"it is computed at the end of encryption",
     /// A tag was set for encryption, which computes the tag itself.
     TagNotNeeded as 120 c"tag not needed": c"encryption computes it",
-    /// A tag length that the mode does not support.
+    /// A tag of 0 bytes.
     TagLength as 118 c"invalid tag length",
     /// A tag without bytes.
     TagEmpty as 110 c"invalid tag",
@@ -128,7 +129,7 @@ reasons! {
     AadAfterData = c"additional data after the data have begun",
     /// CCM requires all additional data in one update.
     SecondAad = c"additional data in more than one piece",
-    /// CCM requires the length of the message before its additional data.
+    /// CCM requires all data in one update, with the length that was set before.
     NoLength = c"message length not set before additional data",
     /// CCM requires all data in one update, of the length that was set.
     WrongLength = c"data of another length than the one that was set",
@@ -136,7 +137,7 @@ reasons! {
     MessageTooLong = c"message too long for its mode or iv",
     /// The message has ended.
     Finished = c"message has ended": c"set a new iv",
-    /// Additional data of a TLS record that are not 13 bytes long or contradict the record.
+    /// The additional data of a TLS record are not 13 bytes long, or they contradict the record.
     TlsAad as 108 c"invalid aad": c"additional data of a tls record",
     /// A TLS record of an impossible length.
     TlsRecord = c"tls record of an impossible length",

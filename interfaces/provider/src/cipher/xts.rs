@@ -56,7 +56,7 @@ impl Cipher for Xts {
         Ok(())
     }
 
-    /// Each update is a whole data unit.
+    /// False: each update processes a whole data unit, so no part of a message is stored.
     fn holds_text(&self) -> bool {
         false
     }
@@ -90,9 +90,9 @@ impl Cipher for Xts {
     }
 }
 
-/// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block is processed, its first
-/// bytes change places with the partial block, and then it is processed with the other one of the last two tweaks. Decryption
-/// uses the later one of these tweaks first.
+/// Processes a data unit that ends with a partial block, by ciphertext stealing. First, the last whole block is processed with
+/// one of the last two tweaks. Then its first bytes change places with the partial block. Finally, the block is processed with
+/// the other one of these two tweaks. Encryption uses the earlier tweak first, and decryption the later one.
 #[inline(never)]
 fn steal(
     encrypts: bool,

@@ -1,8 +1,8 @@
 //! Symmetric key objects (provider-skeymgmt(7), OpenSSL 3.5 and later).
 //!
-//! A cipher accepts only key objects of the provider that implements the cipher. This module lets a program that
-//! prefers this provider create an `EVP_SKEY` of type AES and use it with the provider's ciphers. OpenSSL passes the
-//! bytes of the key to the ordinary init function of the cipher.
+//! A cipher accepts key objects only from the provider that implements the cipher. This module lets a program that prefers this
+//! provider create an `EVP_SKEY` of type AES and use it with the provider's ciphers. OpenSSL passes the bytes of the key to the
+//! ordinary init function of the cipher.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
