@@ -13,7 +13,7 @@ use lockstep_core::{Block, Key, KeySize, Result};
 /// Computes the CMAC of each message, in one batch.
 ///
 /// # Errors
-/// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
+/// [`lockstep_core::Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     for size in KeySize::ALL {
         if messages.iter().any(|message| message.key.size() == size) {
@@ -23,7 +23,8 @@ pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result
     part_of_mode(executor, messages)
 }
 
-/// [`cmac`] as a part of another mode: the CPU may compute it for a device that lacks CBC-MAC.
+/// Computes CMACs as a part of another mode. As opposed to [`cmac`], the CPU may compute them if the named device does not
+/// support CBC-MAC.
 pub(crate) fn part_of_mode(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     messages.iter_mut().for_each(|message| *message.mac = [0; 16]);
     for size in KeySize::ALL {
@@ -37,14 +38,14 @@ pub(crate) fn part_of_mode(executor: &dyn Executor, messages: &mut [CmacMessage<
 pub struct CmacMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// The data to authenticate; any length.
+    /// The data to authenticate. Any length is allowed.
     pub data: &'d [u8],
-    /// The place to which the MAC is written.
+    /// The MAC is written here.
     pub mac: &'d mut Block,
 }
 
 impl std::fmt::Debug for CmacMessage<'_> {
-    /// Prints no content of buffers.
+    /// Prints no contents of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CmacMessage").field("key", &self.key).finish_non_exhaustive()
     }
@@ -55,15 +56,15 @@ impl<'d> CmacMessage<'d> {
         CmacMessage { key: self.key, data: self.data, mac: self.mac }
     }
 
-    /// Splits off the last block, which has 1 to 16 bytes, or 0 bytes for an empty message. The first part consists of all
-    /// blocks before it.
+    /// Splits the data into all blocks before the last block, and the last block. The last block has 1 to 16 bytes, or 0 bytes
+    /// if the message is empty.
     fn split_last(&self) -> (&'d [u8], &'d [u8]) {
         self.data.split_at(self.data.len().saturating_sub(1) & !15)
     }
 }
 
-/// Completes the MACs: adds the data, which are the ends of the messages, with the last blocks masked with the subkeys
-/// (SP 800-38B, 6.1 and 6.2). Each `mac` is the CBC-MAC of the blocks before these data. All keys have the same size.
+/// Completes the MACs of messages. In each item, `data` is the end of the message, and `mac` is the CBC-MAC of the blocks
+/// before this end. The last block is masked with a subkey (SP 800-38B, 6.1 and 6.2). All keys have the same size.
 pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> Result<()> {
     let long = ends.iter_mut().filter(|end| end.data.len() > 16);
     let blocks = long.map(|end| {
@@ -72,7 +73,7 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> R
     });
     run_pass(executor, Pass::CbcMac, blocks)?;
     let mut lasts = Zeroizing::new(vec![[0; 16]; ends.len()]);
-    // The encryption of a zero block is its CBC-MAC.
+    // The CBC-MAC of a zero block is its encryption, from which the subkeys are derived.
     let subkeys =
         ends.iter().zip(&mut *lasts).map(|(end, subkey)| (end.key, subkey, Data::read_only(&[0; 16])));
     run_pass(executor, Pass::CbcMac, subkeys)?;
@@ -90,9 +91,12 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> R
     run_pass(executor, Pass::CbcMac, lasts)
 }
 
-/// Continues MACs by the data of messages, which `side` selects, and completes them. `change` gets the number of a message, a copy of
-/// the end of its data in the first bytes of two blocks, and the length of the end: that of the data if they have less than 16 bytes,
-/// otherwise 16 to 31. It may change and lengthen the end, and returns its length. All keys have the same size.
+/// Adds the data of messages to their MACs, and completes the MACs. `side` selects the input or the output of the messages. All
+/// keys have the same size.
+///
+/// For each message, `change` is called with the number of the message, a buffer of two blocks, and a length. The buffer starts
+/// with a copy of the end of the data. The length is the length of this end: all data if they have less than 16 bytes,
+/// otherwise 16 to 31 bytes. `change` may change and lengthen the end, and returns the new length.
 pub(crate) fn of_data(
     executor: &dyn Executor,
     side: Side,

@@ -1,5 +1,5 @@
-//! The authenticated modes that are composed of CTR and a MAC: GCM, CCM, EAX, GCM-SIV and SIV. Each pass runs over all messages at
-//! once.
+//! The authenticated modes that are composed of CTR and a MAC: GCM, CCM, EAX, GCM-SIV and SIV. Each pass processes all messages
+//! in one call.
 
 use lockstep_core::gcm::settle;
 use lockstep_core::work::{AeadMessage, Pass, Status};
@@ -17,12 +17,13 @@ pub(crate) enum Authenticated {
     Ciphertext,
 }
 
-/// The state of a message.
+/// The state of a message in one of these modes.
 pub(crate) trait State: Sized {
-    /// The key and the counter of the data, and the tag, after it has been computed. `key` is the key of the message.
+    /// Returns the key of CTR, the counter of the data, and the tag. The tag is valid after [`State::compute_tags`]. `key` is
+    /// the key of the message.
     fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block);
 
-    /// Computes the tags of all messages. The text that the MAC authenticates is on the given side of the data.
+    /// Computes the tags of all messages. `side` states whether the MAC authenticates the input or the output of the messages.
     ///
     /// # Errors
     /// Errors of devices.
@@ -34,7 +35,7 @@ pub(crate) trait State: Sized {
     ) -> Result<()>;
 }
 
-/// Seals or opens messages whose keys have the same size. `ctr` is the pass over the data.
+/// Seals or opens messages whose keys have the same size. `ctr` is the pass that encrypts or decrypts the data.
 ///
 /// # Errors
 /// Errors of devices.
@@ -49,18 +50,19 @@ pub(crate) fn run<S: State>(
     let states = &mut states[..];
     let has_text = (authenticated == Authenticated::Plaintext) == (direction == Direction::Encrypt);
     let outcome = if has_text {
-        // Nothing is written before the tags have been computed or compared.
+        // The tags are computed or compared first, so nothing has been written if that fails.
         tags(executor, messages, states, Side::Input)?;
         apply_ctr(executor, ctr, messages, states)
     } else {
         apply_ctr(executor, ctr, messages, states)
             .and_then(|()| tags(executor, messages, states, Side::Output))
     };
-    // If plaintext exists before its tag is checked, it must be zeroed if the check fails or does not happen.
+    // If plaintext is written before its tag is checked, the plaintext must be zeroed if the check fails or cannot be made.
     outcome.and_then(|()| zero_failed(executor, messages)).inspect_err(|_| invalidate(executor, messages))
 }
 
-/// Computes the tags, and writes or compares them.
+/// Computes the tags of all messages. When sealing, writes them to the messages. When opening, compares them with the tags of
+/// the messages.
 fn tags<S: State>(
     executor: &dyn Executor,
     messages: &mut [AeadMessage<'_>],
@@ -74,7 +76,7 @@ fn tags<S: State>(
     Ok(())
 }
 
-/// CTR over the data of all messages that have not failed.
+/// Runs CTR over the data of all messages that have not failed.
 fn apply_ctr<S: State>(
     executor: &dyn Executor,
     pass: Pass,

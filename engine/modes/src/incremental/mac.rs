@@ -1,11 +1,11 @@
-//! CBC-MAC and GHASH of data in pieces of any length.
+//! Incremental CBC-MAC and GHASH. Data are added in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::work::Pass;
 
 use super::{MacExecutor, wipe};
 
-/// A block-based MAC with input of any length; wiped on drop.
+/// A MAC that processes whole blocks, with input in pieces of any length. Wiped on drop.
 #[derive(Clone)]
 pub struct Mac {
     pass: Pass,
@@ -16,18 +16,18 @@ pub struct Mac {
 }
 
 impl Mac {
-    /// A MAC that the pass `Ghash` or `CbcMac` computes.
+    /// Creates a MAC that the pass `Ghash` or `CbcMac` computes.
     #[inline]
     pub fn new(pass: Pass, state: Block) -> Mac {
         Mac { pass, state, pending: [0; 16], len: 0 }
     }
 
-    /// The MAC of the whole blocks so far.
+    /// Returns the MAC of the whole blocks that have been processed.
     pub fn state(&self) -> &Block {
         &self.state
     }
 
-    /// The MAC of the whole blocks so far, for passes that run without this type.
+    /// Returns the MAC of the whole blocks that have been processed, for passes that a caller runs on this state.
     pub(crate) fn state_mut(&mut self) -> &mut Block {
         &mut self.state
     }
@@ -36,7 +36,7 @@ impl Mac {
         self.pass
     }
 
-    /// The bytes that are held back: a partial block, or with `hold_last` up to a whole block.
+    /// Returns the bytes that are held back: a partial block, or up to a whole block after an update with `hold_last`.
     pub fn pending(&self) -> &[u8] {
         &self.pending[..self.len]
     }
@@ -75,7 +75,7 @@ impl Mac {
         Ok(())
     }
 
-    /// Pads with zeros to a whole block.
+    /// Pads the input with zeros to a whole block, and adds this block to the MAC.
     ///
     /// # Errors
     /// Errors of the executor.

@@ -9,7 +9,7 @@ use lockstep_core::data::HostData;
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Key, Result};
 
-/// A message of GCM or CCM in pieces: associated data first, then data, in any split.
+/// A message of GCM or CCM in pieces of any length. The associated data must precede the data.
 pub struct AeadStream {
     executor: Arc<dyn Executor>,
     direction: Direction,
@@ -42,7 +42,7 @@ pub struct MessageLengths {
 }
 
 impl AeadStream {
-    /// Starts a message of the mode of the key: GCM, or CCM, which needs `lengths`.
+    /// Starts a message in the mode of the key, GCM or CCM. For CCM, `lengths` is required.
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices. [`Error::Order`] for CCM without
@@ -75,7 +75,7 @@ impl AeadStream {
         Ok(AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase })
     }
 
-    /// Runs a step whose failure ends the message.
+    /// Runs a step. If the step fails, the message cannot be continued.
     fn attempt<T>(&mut self, step: impl FnOnce(&mut CtrMac, &mut Planned<'_>) -> Result<T>) -> Result<T> {
         check_order(self.phase != Phase::Failed, "this message has failed: start it again")?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
@@ -87,8 +87,9 @@ impl AeadStream {
     /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] after the first data, or in CCM beyond the length that was set; [`Error::TooLong`] beyond the limit of
-    /// GCM, 2^61 - 1 bytes. The message can then be continued. After an error of a device, it cannot be continued.
+    /// [`Error::Order`] if data have already been processed, or if the associated data of CCM exceed the length that was set;
+    /// [`Error::TooLong`] if they exceed the limit of GCM, 2^61 - 1 bytes. After these errors, the message can be continued.
+    /// After an error of a device, it cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
         check_order(self.phase != Phase::Data, "associated data must come before the data")?;
         let total = self.aad.saturating_add(aad.len() as u64);
@@ -102,8 +103,8 @@ impl AeadStream {
     /// [`verify`](AeadStream::verify).
     ///
     /// # Errors
-    /// [`Error::OutputLength`]; [`Error::TooLong`] beyond the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if the lengths
-    /// differ from the lengths that were set for CCM; errors of devices.
+    /// [`Error::OutputLength`]; [`Error::TooLong`] if the data exceed the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if
+    /// the lengths differ from the lengths that were set for CCM; errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         self.update_data(HostData::copy(input, output)?)
     }
@@ -135,7 +136,8 @@ impl AeadStream {
         Ok(())
     }
 
-    /// Ends an encryption, and writes its tag: 4, 8 or 12 to 16 bytes in GCM, the length that was set in CCM.
+    /// Ends an encryption, and writes its tag. In GCM, the tag has 4, 8 or 12 to 16 bytes. In CCM, the tag has the length that
+    /// was set.
     ///
     /// # Errors
     /// [`Error::TagLength`]; [`Error::Order`] if data are missing or for a decryption; errors of devices.
@@ -146,8 +148,8 @@ impl AeadStream {
     /// Ends a decryption, and compares its tag in constant time.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`]; [`Error::Order`] if data are missing
-    /// or for an encryption; errors of devices.
+    /// [`Error::AuthenticationFailed`], after which the caller must discard the decrypted data; [`Error::TagLength`];
+    /// [`Error::Order`] if data are missing or for an encryption; errors of devices.
     pub fn verify(self, tag: &[u8]) -> Result<()> {
         self.end(Direction::Decrypt, Tag::Expect(tag))
     }
@@ -174,7 +176,7 @@ fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {
     check_order(total <= set.aad, "more associated data than the length that was set for CCM")
 }
 
-/// Checks the total lengths of associated data and data, when the data begin, continue or end.
+/// Checks the total lengths of the associated data and of the data. Called when the data begin, continue or end.
 fn check_data(lengths: Option<MessageLengths>, total_aad: u64, total: u64) -> Result<()> {
     let Some(set) = lengths else { return gcm::check(12, 16, total) };
     check_order(total_aad == set.aad, "less associated data than the length that was set for CCM")?;

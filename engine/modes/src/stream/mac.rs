@@ -1,4 +1,5 @@
-//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data: the CPU may then compute GHASH for a device that lacks it.
+//! Incremental CMAC. For incremental GMAC, use [`super::AeadStream`] without data. For that stream, the CPU may compute GHASH
+//! if the named device does not support it.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ impl CmacStream {
     /// Adds the next bytes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
+    /// [`Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
     pub fn update(&mut self, data: &[u8]) -> Result<()> {
         self.executor.check_mac(Pass::CbcMac, self.key.size())?;
         self.mac.update(&mut Planned::new(&*self.executor, &self.key), data, true)
@@ -35,7 +36,7 @@ impl CmacStream {
     /// Returns the MAC.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
+    /// [`Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
     pub fn finish(self) -> Result<Block> {
         self.executor.check_mac(Pass::CbcMac, self.key.size())?;
         let mut mac = *self.mac.state();
