@@ -50,7 +50,8 @@ impl Backend for CudaBackend {
         let (devices, missing) = gpus();
         #[cfg(feature = "emulator")]
         if self.has_emulator {
-            // Discovery starts the driver of GPUs. In a child process, the work fails if this fails.
+            // Discovery starts the driver of GPUs, so it also starts the emulator. An error, as in a child process, is ignored here:
+            // the work on the emulator returns it later.
             let _ = emulator::start();
         }
         #[cfg(feature = "emulator")]
@@ -82,14 +83,14 @@ fn gpus() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator()`] offers only the kernels
-/// that the default build has on GPUs.
+/// The emulator as a device, for tests of GHASH with the carry-less multiply-add. [`emulator()`] offers only the kernels that
+/// the default build has on GPUs.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)
 }
 
-/// The emulator as a device, and the trace of its kernels' accesses.
+/// The emulator as a device, and a trace of the memory accesses of its kernels.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_trace() -> (Cuda, Trace) {
     let trace = Trace::default();

@@ -1,4 +1,4 @@
-//! The implementation of `Device` of `lockstep-core` for a GPU or the emulator, which are both a `Machine`.
+//! Implements `Device` of `lockstep-core` for a GPU and for the emulator. Both of them are a `Machine`.
 
 use std::sync::Arc;
 
@@ -101,22 +101,22 @@ fn offers(family: &Family, operation: Operation) -> bool {
     }
 }
 
-/// True if the machine has all entry points that a family needs for an operation.
+/// True if the machine has all entry points that a family requires for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
     let kind = Kind::of(operation).filter(|_| offers(family, operation) && operation.takes_key(size));
     kind.is_some_and(|kind| !entries(gpu, family, kind, size).into_iter().any(|entry| gpu.lacks(entry)))
 }
 
-/// True if an operation can run without a compilation.
+/// True if all entry points of an operation can run without a compilation.
 fn is_at_hand(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
     let kind = Kind::of(operation);
     kind.is_some_and(|kind| entries(gpu, family, kind, size).into_iter().all(|entry| gpu.is_at_hand(entry)))
 }
 
-/// The entry points that a family may launch for work of this kind, and for its known-answer tests. Entry points of the carry-less
-/// multiply-add are not in the list, because a device can do the work without them.
+/// The entry points that a family may launch for work of this kind, and for its known-answer tests. The list does not contain
+/// entry points of the carry-less multiply-add, because a device can do the work without these.
 fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> {
-    // Messages of any kind may be described by a table, and the results of any kind may be sampled by `GATHER`.
+    // A table may describe messages of any kind, and `GATHER` may sample results of any kind.
     let mut entries =
         vec![family.expand(size), helper::TABLE_SEGMENTS, helper::TABLE_RESULTS, helper::GATHER];
     if let Kind::Chain(chain) = kind {
@@ -166,7 +166,8 @@ impl Device for Cuda {
             fine_below: number(launch, "fine"),
             ..self.options
         };
-        // The kernels are compiled for the largest number of threads of the table, so registers suffice for it.
+        // The kernels are compiled for the largest number of threads in the table of launch options, so the registers suffice
+        // for this number.
         let most = self.gpu().limits().threads;
         if let Some(threads) = options.threads.filter(|&threads| threads > most) {
             let expected = format!("{} runs at most {most} threads in a thread block", self.id());
@@ -209,11 +210,12 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, key) {
             return None;
         }
-        // Estimates, not measurements, for data in ordinary host memory, which are copied through staging buffers. For work on device
-        // memory, the planner compares only the kernels of the same device.
+        // The costs are estimates, not measurements. They are for data in ordinary host memory, which are copied through
+        // staging buffers. For work on device memory, the planner compares only the kernels of the same device, so these copies
+        // do not matter.
         if !is_at_hand(self.gpu(), family, operation, key) {
-            // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used
-            // only if the caller names the device.
+            // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used only if
+            // the caller names the device.
             return Some(Cost::new(COMPILATION_NS, 0.1));
         }
         Some(if self.simulated {
@@ -249,7 +251,7 @@ impl Device for Cuda {
         let task = Task::new(&self.pool, Some(family), (operation, kind), size, self.options, work.stream);
         match Messages::of(work.task) {
             Ok(messages) => submit(task, messages),
-            // The host makes the nonce blocks of OCB3, so it must read the arrays of the table.
+            // The host computes the nonce blocks of OCB3, so it must read the arrays of the table.
             Err(table) if matches!(kind, Kind::Ocb { .. }) => {
                 let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
                 run_on_host(&self.memory, operation, &table, work.stream, run).map(|()| Completion::Done)

@@ -1,4 +1,4 @@
-//! Energy counters of GPUs. NVML, the library behind `nvidia-smi`, reads them. NVML is opened at run time.
+//! Reads the energy counters of GPUs with NVML, the library of `nvidia-smi`. NVML is opened at run time.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{OsStr, c_uint, c_ulonglong, c_void};

@@ -101,16 +101,16 @@ fn every_allocation_may_fail() {
 
 #[test]
 fn a_large_call_that_fails_late_is_zeroed() {
-    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk. Results
-    // of the first chunk have been written before this launch. `submit` finishes three chunks, with two waits each.
-    // The other chunks finish later, with one or two waits each.
+    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk. Results of the
+    // first chunk have been written before this launch. `submit` finishes three chunks, with two waits each. All later chunks
+    // finish after `submit` has returned, with one or two waits each.
     let len = 7 * CHUNK;
     for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
         let (device, control) = device();
         *control.launch.lock().unwrap() = launch.map(|at| (at, failed()));
         *control.wait.lock().unwrap() = wait.map(|at| (at, failed()));
         let mut data = vec![5; len];
-        // A failed wait has the same effect with or without kernels. Transfers without kernels are faster here.
+        // A failed wait has the same effect whether or not kernels run. Copies without kernels make this test faster.
         let error = match launch {
             Some(_) => ctr(&device, TABLE, Data::in_place(&mut data)),
             None => copy(&device, Data::in_place(&mut data)),

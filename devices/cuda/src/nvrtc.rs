@@ -60,8 +60,8 @@ struct Functions {
 }
 
 impl Nvrtc {
-    /// The compiler for an architecture: the library that the environment names, otherwise the first one whose code runs
-    /// on the architecture. If there is none, returns the reasons.
+    /// Returns the compiler for an architecture. If the environment names a library, this is that library. Otherwise it is the
+    /// first library whose code runs on the architecture. If no library can be used, returns the reasons.
     pub(crate) fn open(architecture: Architecture) -> Result<Nvrtc, NoNvrtc> {
         static CANDIDATES: OnceLock<Vec<Candidate>> = OnceLock::new();
         let candidates = CANDIDATES.get_or_init(Candidate::all);
@@ -123,7 +123,7 @@ pub(crate) fn wanted(architecture: Architecture) -> &'static str {
     }
 }
 
-/// A library that may be the compiler. It is opened when the libraries before it do not suffice, and never closed.
+/// A library that may be the compiler. It is opened only if no library before it can be used, and it is never closed.
 struct Candidate {
     name: OsString,
     is_path: bool,
@@ -161,7 +161,8 @@ impl Candidate {
     }
 }
 
-/// The first library whose code runs on the architecture, or the reasons against each of them.
+/// Returns the first library whose code runs on the architecture. If there is none, returns for each library the reason why it
+/// cannot be used.
 fn first_for<'f>(
     candidates: impl Iterator<Item = Result<&'f Functions, NoNvrtc>>,
     architecture: Architecture,
@@ -292,8 +293,9 @@ fn open_at(path: &OsString) -> Result<Library, String> {
         .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
 }
 
-/// The loader's message about a library with this name that does not exist. The message depends on the system and on the language of
-/// the user. If the library exists, but a library that it needs does not, the loader's message names that library.
+/// Returns the loader's message for the case that no library with this name exists. The message depends on the system and on
+/// the language of the user. If the library exists, but a library that it needs does not, the loader's message names that
+/// library.
 fn words_without(name: &str) -> String {
     const NONE: &str = "liblockstep-none.so";
     // SAFETY: no library has this name, so no constructor runs.

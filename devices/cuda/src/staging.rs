@@ -19,7 +19,7 @@ const LARGEST_IDLE: usize = 32 << 20;
 /// The staging buffers of a GPU.
 pub(crate) type Pool = StagingPool<Gpu>;
 
-/// A stream and its memory; the stream is idle when it is taken from the pool and when it is given back.
+/// A stream and its memory. The stream is idle when the staging buffer is taken from the pool and when it is returned.
 pub(crate) struct Staging {
     pub(crate) stream: Stream,
     pub(crate) host: Pinned,
@@ -42,7 +42,8 @@ impl Layout {
         at
     }
 
-    /// The offset of the next section, a multiple of 16. This alignment is for many small sections.
+    /// Returns the offset of the next section, a multiple of 16. This smaller alignment saves space if there are many small
+    /// sections.
     pub(crate) fn packed(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(16);
         self.end = at + len;
@@ -55,7 +56,7 @@ impl Layout {
 }
 
 impl Staging {
-    /// Makes room for new content of these lengths in bytes.
+    /// Enlarges the memory on the host and on the device to at least these lengths in bytes. The old content is lost.
     pub(crate) fn reserve(&mut self, gpu: &Arc<Gpu>, host: usize, device: usize) -> Result<()> {
         if self.host.len() < host {
             self.host = gpu.pinned(room(gpu, host)?)?;
@@ -82,7 +83,7 @@ fn room(gpu: &Gpu, len: usize) -> Result<usize> {
 impl HostDevice for Gpu {
     type Staging = Staging;
     type Event = Event;
-    /// Two callers use at most four staging buffers each for work, and two each to fetch samples.
+    /// There are up to two callers. Each of them uses at most four staging buffers for work, and two to fetch samples.
     const MOST_IDLE: usize = 12;
     const WIPES_EACH_CHUNK: bool = false;
 

@@ -28,8 +28,7 @@ struct Flight {
     _holds: Vec<Hold>,
 }
 
-/// How the work on a table is divided. All messages are treated alike, as if each had the length of the longest
-/// message.
+/// The division of the work on a table. All messages are treated as if each message had the length of the longest message.
 struct Shape<'t> {
     task: &'t Task,
     family: &'static Family,
@@ -96,10 +95,11 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     let seals = matches!(task.kind, Kind::Gcm { opens: false });
     let outputs = output.into_iter().chain([&table.status]).chain(arrays.tags.filter(|_| seals));
     let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
-    // After a failure some messages may be complete. All of the output is zeroed, including bytes that belong to no
+    // After a failure, some messages may be complete. All outputs are zeroed nevertheless, including bytes that belong to no
     // message.
-    // SAFETY: the staging buffer has been described and its copy queued. It is used again only after the event, and its drop waits
-    // for the machine; the memory of the table is held until the event has passed or its outputs have been zeroed.
+    // SAFETY: the staging buffer has been described, and its copy has been queued. The staging buffer is used again only after the
+    // event, and its drop waits for the machine. The memory of the table is held until the event has passed or its outputs have been
+    // zeroed.
     let launched = unsafe { shape.launch(&staging, &places, &stream) };
     let event = launched.inspect_err(|_| gpu.zero_outputs(&stream, &outputs))?;
     staging.host.end_use(&stream, &event);
@@ -256,8 +256,8 @@ impl<'t> Shape<'t> {
             bytes: 0,
         };
         // SAFETY: the addresses refer to the table, and to places that `places` makes large enough for its messages. The
-        // kernels that write the descriptions check each message against the length of the data. The caller guarantees
-        // the rest.
+        // kernels that write the descriptions check each message against the length of the data. The caller guarantees the
+        // other requirements.
         unsafe { Batch::new(parts) }
     }
 
@@ -309,7 +309,7 @@ impl<'t> Shape<'t> {
                 .word(opens.into());
             launch(helper::GCM_MESSAGES, u64::from(self.count) + 1, &messages)?;
         } else if self.hashes && !is_polyval {
-            // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
+            // GHASH requires zero blocks here, but the previous kernel may have written chaining states, which only XTS uses.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }
         for (&each, &(first_tile, _)) in self.levels.iter().zip(&places.levels) {

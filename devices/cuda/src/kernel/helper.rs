@@ -3,18 +3,19 @@
 use crate::compile::TENSOR_MODULE;
 use crate::machine::Entry;
 
-/// Bit planes of round keys, and the serial modes.
+/// Compute the bit planes of round keys, and execute the serial modes.
 pub(crate) const CHAIN_KEYS: Entry = Entry { module: "chain", name: "chain_keys" };
 pub(crate) const CHAIN_ENCRYPT: Entry = Entry { module: "chain", name: "chain_encrypt" };
 pub(crate) const CHAIN_DECRYPT: Entry = Entry { module: "chain", name: "chain_decrypt" };
-/// Powers of hash keys, and GHASH by tiles or by one thread for each message.
+/// Compute powers of hash keys, and GHASH: in tiles, or with one thread for each message.
 pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
 pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
 pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
-/// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these matrices.
+/// Compute the matrices of bits that multiply by powers of hash keys, and GHASH in tiles with these matrices.
 pub(crate) const GHASH_MATRICES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_matrices" };
 pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_tensor_tiles" };
-/// The module of GHASH by carry-less multiplication. Only newer compilers than the default one make its machine code.
+/// The module of GHASH by carry-less multiplication. Only compilers that are newer than the default compiler generate its
+/// machine code.
 pub(crate) const CARRY_LESS: &str = "ghash_carry_less";
 /// The kernels that replace `GHASH_POWERS`, `GHASH_TILES` and `GHASH_EACH` on a device with the carry-less multiply-add, and the
 /// known-answer test of this instruction.

@@ -10,7 +10,7 @@ pub struct LaunchOptions {
     pub threads: Option<u32>,
     /// The largest number of thread blocks of a launch; each block then loops over its share of the work.
     pub blocks: Option<u32>,
-    /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
+    /// For coarse grain: launches with fewer KiB than this number use fine grain. The CUDA paper proposes this choice.
     pub blocks_per_thread: Option<u32>,
     /// For coarse grain: launches that have fewer KiB than this run fine grain. The CUDA paper proposes this choice.
     pub fine_below: Option<u32>,
@@ -21,18 +21,18 @@ pub struct LaunchOptions {
 }
 
 impl LaunchOptions {
-    /// The options without the choice of the grain by the size of a launch: with coarse grain only, and with fine grain only. Empty
-    /// if the options do not have this choice.
+    /// Returns the options for self-tests of each grain: with coarse grain for all launches, and with fine grain for all
+    /// launches. Returns no options if the grain does not depend on the size of a launch.
     pub(crate) fn of_each_grain(self) -> Vec<LaunchOptions> {
-        // 1 GiB, which is more than a launch of a self-test has.
+        // 1 GiB. The launches of a self-test have less data.
         const ALL_FINE: u32 = 1 << 20;
         let grains = self.fine_below.map(|_| [None, Some(ALL_FINE)]);
         grains.into_iter().flatten().map(|fine_below| LaunchOptions { fine_below, ..self }).collect()
     }
 }
 
-/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
-/// the way in the options.
+/// The methods of multiplication in GHASH and POLYVAL, in ascending order of preference. A device uses the best method that it
+/// supports and that is not better than the method in the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Products {
     /// Integer multiplication.

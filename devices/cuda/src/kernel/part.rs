@@ -21,7 +21,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The function that every tiling of a family must have, so that the family offers work of this kind.
+    /// Returns the function that every tiling of a family must have if the family offers work of this kind.
     pub(crate) fn needed_by(kind: Kind) -> Part {
         match kind {
             Kind::Tiles(tiles) => Part::of(tiles),

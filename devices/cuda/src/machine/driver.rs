@@ -1,8 +1,8 @@
-//! A GPU as a machine. The CUDA driver executes the calls, in the device's primary context, which the caller's CUDA
-//! code may share.
+//! A GPU as a machine. The CUDA driver executes the calls in the device's primary context. CUDA code of the caller may use the
+//! same context.
 //!
-//! Discovery does not open the context; the first use of the device does. Each call makes the context current for its
-//! duration and then restores the context that was current on the caller's thread.
+//! The context is opened by the first use of the device, not by discovery. Each call makes this context current, and at its end
+//! restores the context that was current on the caller's thread.
 #![allow(unsafe_code, reason = "calls of the driver, a C library that is opened at run time")]
 
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ const NVIDIA: u32 = 0x10de;
 /// A value of `enum CUfunction_attribute` in cuda.h.
 const DYNAMIC_SHARED: c_int = 8;
 
-/// The maximum dynamic shared memory of a launch without a special request, in bytes.
+/// The maximum dynamic shared memory of a launch, in bytes, unless the kernel's attribute requests more.
 const SHARED_UNASKED: u32 = 48 * 1024;
 
 /// The devices that the driver lists.
@@ -105,7 +105,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Errors after which the context is unusable (according to cuda.h), so that this process can no longer use the device.
 const STICKY: [Code; 14] = [4, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
-/// The remedy for an error of a driver that cannot use the code of a module; `None` for other errors.
+/// Returns the remedy for an error that means that the driver cannot use the code of a module. Returns `None` for all other
+/// errors.
 fn remedy(code: Code, image: &Image) -> Option<String> {
     match code {
         // Invalid image, no kernel image for the device, invalid PTX, unsupported version of PTX.
@@ -178,7 +179,7 @@ impl Driver {
         if code == 0 { Ok(()) } else { Err(self.fault(code)) }
     }
 
-    /// The outcome of a call that takes memory.
+    /// Converts the result of a call that allocates memory.
     fn check_memory(&self, code: Code, bytes: usize, what: &'static str) -> Outcome<()> {
         if code == OUT_OF_MEMORY { Err(Fault::OutOfMemory { bytes, what }) } else { self.check(code) }
     }
@@ -194,7 +195,7 @@ impl Driver {
         let mut context: CUcontext = null_mut();
         // SAFETY: the function writes the context to `context`. Dropping the `Driver` releases the context.
         let code = unsafe { (self.api.retain)(&mut context, self.device) };
-        // A failure is not kept, because other programs may free memory.
+        // A failure is not stored, because a later attempt may succeed after other programs have freed memory.
         self.check(code)?;
         let (modules, functions) = Default::default();
         Ok(self.opened.get_or_init(|| Opened { context: context as usize, modules, functions }))
@@ -213,7 +214,7 @@ impl Driver {
         self.check(code).map(|()| value)
     }
 
-    /// Loads a module. If the driver does not load what NVRTC compiled, loads PTX of the archive.
+    /// Loads a module. If the driver cannot load code that NVRTC has compiled, loads PTX of the archive.
     fn load(&self, name: &str) -> Outcome<CUmodule> {
         let failed = |missing: Missing| Fault::Failed(missing.to_string());
         let image = self.code.image(name).map_err(failed)?;
@@ -335,7 +336,7 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free(&self, address: u64, _len: usize) {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         let _ = self.within(|_| self.check(unsafe { (self.api.free)(address) }));
     }
 

@@ -76,8 +76,8 @@ pub(super) unsafe fn run(
 ) -> Result<(), String> {
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
     let (record, context) = trace.map_or((None, ptr::null()), Trace::recorder);
-    // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; `trace` owns the context until the launch has ended; the
-    // caller guarantees the rest.
+    // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; `trace` owns the context until the launch has
+    // ended; the caller guarantees the memory of the kernel.
     unsafe {
         let error = lockstep_emu_launch(
             name.as_ptr(),
@@ -98,14 +98,14 @@ pub(super) unsafe fn run(
     }
 }
 
-/// Parameters as words, for [`run`].
+/// Converts parameters to the words that [`run`] requires.
 pub(super) fn words_of(parameters: &[u8]) -> Vec<u64> {
     let words = parameters.chunks(8).map(|bytes| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_ne_bytes(word)
     });
-    // Two extra words, because kernels with 16-byte alignment read whole units of 16 bytes.
+    // Two words are appended, because kernels whose parameters have 16-byte alignment read whole units of 16 bytes.
     words.chain([0; 2]).collect()
 }
 
@@ -268,7 +268,7 @@ impl Emulator {
     }
 }
 
-/// The allocation that has a range.
+/// Returns the allocation that contains a range of addresses.
 fn allocation_in(
     memory: &BTreeMap<u64, Arc<Allocation>>,
     address: u64,
@@ -425,7 +425,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn order(&self, _stream: StreamHandle, _event: EventHandle) -> Outcome<()> {
-        // There is one queue, so everything is in order.
+        // There is only one queue, so all work already runs in order.
         Ok(())
     }
 

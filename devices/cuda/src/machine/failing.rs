@@ -74,10 +74,10 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The faults that the environment requests, if any.
+    /// Returns the faults that the environment variable requests, if it is set.
     ///
     /// # Panics
-    /// If the variable is malformed, because a run without the requested faults proves nothing.
+    /// Panics if the variable is malformed, because a run without the requested faults would prove nothing.
     pub(crate) fn from_environment() -> Option<Control> {
         let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;
         let every = Every::parse(&text).unwrap_or_else(|| panic!("{VARIABLE} is `{text}`: see failing.rs"));

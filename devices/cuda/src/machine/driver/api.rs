@@ -1,7 +1,8 @@
 //! The driver's functions that this crate uses. They are looked up at run time.
 //!
-//! The oldest entry point that does the job is used, so the driver may be old. What a driver can do is determined by what its library
-//! exports and by the machine code that it loads, not by its version. Errors are numbers, because newer drivers define more of them.
+//! For each purpose, the oldest suitable entry point is used, so that old drivers work too. This crate does not check the
+//! driver's version. It checks which functions the library exports and whether the driver loads the machine code. Errors are
+//! stored as numbers, because newer drivers define further errors.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -181,7 +182,7 @@ fn no_library() -> Missing {
     missing("no libcuda.so.1", "install the NVIDIA driver")
 }
 
-/// The reason why there is certainly no device. This function does not start the driver.
+/// Returns the reason if there is certainly no device. This function does not start the driver.
 pub(crate) fn certainly_missing() -> Option<Missing> {
     library().is_none().then(no_library)
 }
@@ -194,7 +195,7 @@ fn library() -> Option<&'static Library> {
     OPENED.get_or_init(|| NAMES.iter().find_map(open)).as_ref()
 }
 
-/// The error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.
+/// Returns the error for a driver that does not start.
 fn start_failed(api: &Api, code: Code) -> Missing {
     const NO_DEVICE: Code = 100;
     match code {

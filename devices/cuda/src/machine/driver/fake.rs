@@ -1,5 +1,5 @@
-//! A driver for tests: functions with the types of libcuda whose GPU is the emulator of thread blocks. It can be an old driver, which
-//! lacks entry points, states any version, refuses modules and has no memory.
+//! A driver for tests. Its functions have the types of libcuda's functions, and its GPU is the emulator of thread blocks. Tests
+//! can configure its version, a missing entry point, and failures when it loads modules or opens the context.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use super::{BLOCK_THREADS, MAJOR, MINOR, MULTIPROCESSORS, SHARED, SHARED_OPTIN};
 use crate::machine::Shape;
 use crate::machine::emulator::{run, words_of};
 
-/// The behaviour of the driver, and what it was asked to do.
+/// The configuration and the state of the driver.
 #[derive(Default)]
 pub(super) struct Fake {
-    /// The version that the driver states.
+    /// The version that the driver reports.
     pub(super) version: c_int,
     /// The compute capability.
     pub(super) capability: (c_int, c_int),
@@ -41,7 +41,7 @@ fn state<T>(call: impl FnOnce(&mut Fake) -> T) -> T {
     call(fake.get_or_insert_default())
 }
 
-/// Makes this the driver of the process until the guard is dropped.
+/// Makes `fake` the driver of the process until the guard is dropped.
 pub(super) fn install(fake: Fake) -> MutexGuard<'static, ()> {
     static USED: Mutex<()> = Mutex::new(());
     let guard = USED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ pub(super) fn install(fake: Fake) -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Changes or reads the driver.
+/// Calls a function that changes or reads the driver.
 pub(super) fn driver<T>(call: impl FnOnce(&mut Fake) -> T) -> T {
     state(call)
 }
@@ -259,8 +259,8 @@ extern "system" fn launch(
     _: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Code {
-    // SAFETY: the function is a name; `extra` has the address of the parameters at 1 and that of their length at 3; the caller
-    // guarantees that the memory which the kernel uses is allocated.
+    // SAFETY: `function` is the name of a kernel. Element 1 of `extra` is the address of the parameters, and element 3 the
+    // address of their length. The caller guarantees that the memory which the kernel accesses is allocated.
     let outcome = unsafe {
         let name = CStr::from_ptr(function.cast());
         let parameters =
