@@ -1,5 +1,5 @@
-//! The addresses of registers (Broadcom's guide, table 14). 0 to 31 are the general registers of files A and B; the
-//! others have different meanings for reads and for writes.
+//! The addresses of registers (Broadcom's guide, table 14). Addresses 0 to 31 are the general registers of files A and B. All
+//! other addresses have different meanings for reads and for writes.
 
 /// The number of general registers of a file.
 pub const FILE: u8 = 32;

@@ -10,7 +10,7 @@ pub const CLOCKS_PER_INSTRUCTION: u64 = 4;
 /// Clocks for which a request occupies its texture unit: one for each element.
 pub const TMU_CLOCKS_PER_REQUEST: u64 = 16;
 
-/// Clocks from the time at which a request no longer occupies its unit until its result is in the FIFO.
+/// Clocks from the end of the time in which a request occupies its unit until its result is in the FIFO.
 pub const TMU_LATENCY: u64 = 50;
 
 /// Clocks of a DMA load, without the clocks of its rows.
