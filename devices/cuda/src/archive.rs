@@ -68,7 +68,7 @@ struct Unit {
     len: usize,
     /// The decoder and the code that it has unpacked. `None` if no module of the unit, or the last one, has been unpacked.
     begun: Mutex<Option<Begun>>,
-    /// Bytes that were unpacked so far.
+    /// The number of bytes that have been unpacked.
     #[cfg(test)]
     unpacked: AtomicU64,
 }
@@ -184,7 +184,7 @@ impl Archive {
         Ok(code)
     }
 
-    /// Bytes that were unpacked so far.
+    /// Returns the number of bytes that have been unpacked.
     #[cfg(test)]
     pub(crate) fn unpacked(&self) -> u64 {
         self.units.iter().map(|unit| unit.unpacked.load(Ordering::Relaxed)).sum()

@@ -391,7 +391,7 @@ fn freed_memory_is_out_of_bounds() {
         reason(&memory.upload(&[0; 100], &slice, Stream::default()).unwrap_err()).contains("not allocated")
     );
     ctr(&device, TABLE, Data::on_device(slice.clone(), slice).unwrap()).unwrap_err();
-    // Memory of another device is also refused.
+    // Memory of another device causes the same error.
     let (other, _) = self::device();
     let pinned = other.memory().unwrap().allocate_pinned(16).unwrap();
     let error = ctr(&device, TABLE, Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap());

@@ -361,7 +361,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Records an event after all work that is queued on the stream so far.
+    /// Records an event after all work that has been queued on the stream.
     pub(crate) fn record(self: &Arc<Self>, stream: &Stream) -> Result<Event> {
         let handle = self.call(|machine| machine.record(stream.handle()))?;
         Ok(Event(Arc::new(EventOwner { gpu: Arc::clone(self), handle })))

@@ -12,21 +12,22 @@ use lockstep_core::{Block, Error, Key, Result};
 /// mode. ECB also reveals which plaintext blocks are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cipher {
-    /// SP 800-38A, 6.1. Whole blocks.
+    /// ECB (SP 800-38A, 6.1), for whole blocks.
     Ecb,
-    /// SP 800-38A, 6.2. Whole blocks.
+    /// CBC (SP 800-38A, 6.2), for whole blocks.
     Cbc,
-    /// The propagating CBC of Kerberos 4: each block depends on the previous plaintext and ciphertext. Whole blocks.
+    /// The propagating CBC of Kerberos 4, for whole blocks. Each block depends on the previous plaintext block and the previous
+    /// ciphertext block.
     Pcbc,
-    /// SP 800-38A, 6.3, s = 128. Any length.
+    /// CFB with s = 128 (SP 800-38A, 6.3), for any length.
     Cfb128,
-    /// SP 800-38A, 6.3, s = 8. Any length.
+    /// CFB with s = 8 (SP 800-38A, 6.3), for any length.
     Cfb8,
-    /// SP 800-38A, 6.3, s = 1, most significant bit of each byte first. Any number of bytes.
+    /// CFB with s = 1 (SP 800-38A, 6.3), for any number of bytes. The most significant bit of each byte is processed first.
     Cfb1,
-    /// SP 800-38A, 6.4. Any length.
+    /// OFB (SP 800-38A, 6.4), for any length.
     Ofb,
-    /// SP 800-38A, 6.5, with a 128-bit big-endian counter. Any length.
+    /// CTR with a big-endian counter of 128 bits (SP 800-38A, 6.5), for any length.
     Ctr,
     /// SP 800-38E, IEEE 1619, with ciphertext stealing. A message is one data unit of 16 bytes to 16 MiB. The key consists of
     /// two keys of AES-128 or AES-256.

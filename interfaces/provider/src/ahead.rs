@@ -338,7 +338,7 @@ impl PoolMember {
         member.worker.enqueue(&member.job).then_some(member)
     }
 
-    /// XORs data with keystream; returns the rest of the data if no more keystream could be computed.
+    /// XORs data with keystream. If a segment cannot be computed, returns the part of the data that has not been processed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
             if self.current.is_none() && self.process == process::current() {

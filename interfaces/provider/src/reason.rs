@@ -111,7 +111,7 @@ reasons! {
 
     /// The data end with a partial block and padding is off.
     WrongFinalBlockLength as 107 c"wrong final block length": c"the data are not a multiple of 16 bytes",
-    /// The padding is wrong: wrong key or changed data.
+    /// The padding is wrong, because the key is wrong or the data were changed.
     BadDecrypt as 100 c"bad decrypt": c"wrong key, or the data were changed",
     /// The tag is wrong: wrong key or changed data.
     TagMismatch = c"tag mismatch": c"wrong key, or the data were changed",

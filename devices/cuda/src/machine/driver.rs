@@ -357,17 +357,17 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         let _ = self.within(|_| self.check(unsafe { (self.api.free_pinned)(address.cast()) }));
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.within(|_| self.check(unsafe { (self.api.copy_in)(to, from.cast(), len, stream_of(stream)) }))
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.within(|_| self.check(unsafe { (self.api.copy_out)(to.cast(), from, len, stream_of(stream)) }))
     }
 
@@ -375,7 +375,7 @@ unsafe impl Machine for Driver {
         if len == 0 {
             return Ok(());
         }
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.within(|_| self.check(unsafe { (self.api.fill)(address, 0, len, stream_of(stream)) }))
     }
 

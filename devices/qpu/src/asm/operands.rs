@@ -1,4 +1,4 @@
-//! Operands of an instruction in text, and the choice of the register files for them.
+//! The operands of an instruction in text form. This module also chooses the register files for the operands.
 
 use crate::isa::{Alu, Condition, Destination, Mux, Signal, SmallImmediate, registers};
 

@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// The chip and the boards that have it.
+    /// The chip, and the boards with this chip.
     pub fn description(self) -> &'static str {
         match self {
             Model::Bcm2835 => "BCM2835 (Raspberry Pi 1 or Zero)",

@@ -272,12 +272,12 @@ impl Code {
         self.items.push(Item::Branch { condition, target });
     }
 
-    /// The number of variables that the program has created so far.
+    /// The number of variables that have been created for the program.
     pub fn variables(&self) -> usize {
         self.variables as usize
     }
 
-    /// The number of labels that the program has created so far.
+    /// The number of labels that have been created for the program.
     pub fn labels(&self) -> usize {
         self.labels as usize
     }

@@ -10,7 +10,8 @@ use crate::isa::registers::{FILE, NOP};
 use crate::isa::{Branch, BranchCondition, INSTRUCTION_BYTES, Instruction};
 use crate::sim::Hazards;
 
-/// The accumulator for values whose only reader is the next operation, and the accumulator for inputs that have to be moved.
+/// `NEXT` is the accumulator for values whose only reader is the next operation. `MOVED` is the accumulator for inputs that
+/// must be moved before an operation can read them.
 const NEXT: Location = Location::Accumulator(1);
 const MOVED: Location = Location::Accumulator(0);
 

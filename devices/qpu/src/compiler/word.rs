@@ -92,7 +92,7 @@ fn target_address(target: Target) -> (Files, u8) {
     }
 }
 
-/// The inputs of a word under construction.
+/// The register reads of a word under construction.
 struct Ports {
     alu: Alu,
     small: Option<SmallImmediate>,

@@ -117,7 +117,7 @@ impl ImmediateKind {
     }
 }
 
-/// The value of the field UNPACK of a semaphore.
+/// The value of the field UNPACK in the instruction of a semaphore.
 const OF_SEMAPHORE: u8 = 4;
 
 impl Instruction {

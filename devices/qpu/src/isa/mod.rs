@@ -196,7 +196,7 @@ pub struct LoadImmediate {
 }
 
 impl LoadImmediate {
-    /// The value of an element.
+    /// Returns the value that the constant has in an element.
     pub const fn element(&self, index: usize) -> u32 {
         let upper = self.value >> (16 + index) & 1;
         let lower = self.value >> index & 1;

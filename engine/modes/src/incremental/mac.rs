@@ -41,8 +41,8 @@ impl Mac {
         &self.pending[..self.len]
     }
 
-    /// Adds bytes and holds back up to 15 of the last bytes. With `hold_last`, 1 to 16 bytes are held back, because CMAC
-    /// treats the last block differently.
+    /// Adds bytes, and holds back up to 15 of the last bytes. If `hold_last` is true, 1 to 16 bytes are held back, because CMAC
+    /// processes the last block differently.
     ///
     /// # Errors
     /// Errors of the executor.

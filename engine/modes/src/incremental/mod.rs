@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1: the chaining state and the unused bytes of the current block |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
-//! | [`Mac`] | CBC-MAC, GHASH: the MAC so far, and bytes held back until a block is complete |
+//! | [`Mac`] | CBC-MAC, GHASH: the MAC of the processed blocks, and bytes held back until a block is complete |
 //! | [`CtrMac`] | GCM and CCM: CTR and a MAC |
 //!
 //! After a failed call the state is invalid, and the caller must start another message.

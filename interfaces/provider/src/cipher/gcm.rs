@@ -290,7 +290,7 @@ impl AeadContext<GcmMode> {
         outcome
     }
 
-    /// Replaces a part of the IV.
+    /// Replaces the bytes of the IV from offset `at` on.
     fn set_iv(&mut self, at: usize, part: &[u8]) {
         self.iv[at..at + part.len()].copy_from_slice(part);
         self.iv_is_fresh();

@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq;
 
 use crate::algorithm::Mode;
 
-/// The inits so far.
+/// The inits that have been observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// No generator is being created.

@@ -106,7 +106,7 @@ impl AeadMode for OcbMode {
         Ok(len)
     }
 
-    /// Processes all bytes at once. A partial block ends the data.
+    /// Processes the whole input in one call. If the input ends with a partial block, no more data may follow.
     fn one_shot(context: &mut AeadContext<Self>, mut data: Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
         if data.room() < len {

@@ -92,7 +92,7 @@ impl Cipher for Xts {
 
 /// Processes a data unit that ends with a partial block, by ciphertext stealing. First, the last whole block is processed with
 /// one of the last two tweaks. Then its first bytes change places with the partial block. Finally, the block is processed with
-/// the other one of these two tweaks. Encryption uses the earlier tweak first, and decryption the later one.
+/// the second one of these two tweaks. Encryption uses the earlier tweak first, and decryption uses the later tweak first.
 #[inline(never)]
 fn steal(
     encrypts: bool,

@@ -108,7 +108,7 @@ fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
     let opposite = sums.map(|plane| ops.quad(plane, 2));
     add_key(ops, next);
     for bit in 0..8 {
-        // The result is twice the sum of the byte and the next byte, plus the other terms.
+        // The result is twice the sum of the byte and the next byte, plus `next` and `opposite`.
         let below = sums[(bit + 7) % 8];
         let mut double = below;
         if matches!(bit, 1 | 3 | 4) {

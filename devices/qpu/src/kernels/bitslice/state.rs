@@ -145,7 +145,7 @@ impl State {
         }
     }
 
-    /// Writes a half of the blocks to the VPM.
+    /// Writes a half of the computed blocks to the VPM.
     pub(super) fn write(&self, ops: &mut Ops<'_>, half: Half) {
         for byte in half.bytes() {
             self.bytes.into_iter().for_each(|register| ops.byte_to_vpm(register, byte));
