@@ -38,8 +38,8 @@ fn results(gpu: &Arc<Gpu>, inputs: &[Input]) -> Result<Vec<[u64; 2]>> {
     gpu.copy_in(&stream, &mut host, 0..input_bytes.len(), &from, 0)?;
     let parameters = Parameters::default().long(from.address()).long(to.address()).word(inputs.len() as u32);
     if let Some(shape) = one_each(inputs.len() as u64) {
-        // SAFETY: the kernel reads an input and writes a product for each of the inputs. Both buffers have this size, and
-        // their drop waits for the machine.
+        // SAFETY: for each input, the kernel reads this input and writes a product. Both buffers are large enough for all
+        // inputs, and their drop waits for the machine.
         unsafe { gpu.launch(&stream, helper::CARRY_LESS_PRODUCTS, shape, parameters.bytes(), 0)? };
     }
     let len = to.len();

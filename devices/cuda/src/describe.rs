@@ -75,7 +75,7 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// The launches of the chunk.
+    /// Returns the batch that makes the launches of the chunk.
     ///
     /// # Safety
     /// The staging buffer that [`Work::describe`] has filled is copied to the device on the same stream before the launches. The

@@ -91,8 +91,8 @@ impl Energy {
         self.counting.len()
     }
 
-    /// The energy in millijoules that all these GPUs together have used since the driver was loaded. `None` if a
-    /// counter cannot be read.
+    /// Returns the energy in millijoules that all GPUs with a counter together have used since the driver was loaded. Returns
+    /// `None` if a counter cannot be read.
     pub fn millijoules(&self) -> Option<u64> {
         self.counting.iter().map(|device| self.of(*device)).sum()
     }

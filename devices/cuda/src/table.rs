@@ -213,9 +213,10 @@ impl<'t> Shape<'t> {
     }
 
     /// # Safety
-    /// The staging buffer has the places, the described part of it is copied to the device on the same stream before the
-    /// launches, and [`Shape::segments`] is launched first. The staging buffer and the table's memory stay allocated until
-    /// an event that is recorded after the launches has passed, or until the machine has been synchronised.
+    /// The staging buffer is large enough for `places`. Its described part is copied to the device on the same stream before
+    /// the launches, and the kernel with the parameters [`Shape::segments`] is launched first. The staging buffer and the
+    /// table's memory stay allocated until an event that is recorded after the launches has passed, or until the machine has
+    /// been synchronised.
     unsafe fn batch<'a>(
         &'a self,
         hashing: Option<&'a Hashing>,
@@ -288,8 +289,9 @@ impl<'t> Shape<'t> {
         // SAFETY: guaranteed by the caller.
         let batch = unsafe { self.batch(hashing.as_ref(), places, base, stream) };
         let launch = |entry, threads, parameters: &Parameters| {
-            // SAFETY: the parameters below have addresses of the table and of places of the staging buffer, with the number of
-            // messages for which both are large enough. The caller guarantees that this memory stays allocated.
+            // SAFETY: the addresses in the parameters below refer to the table and to places of the staging buffer. Both are
+            // large enough for the number of messages in the parameters. The caller guarantees that this memory stays
+            // allocated.
             unsafe { batch.launch_with(entry, one_each(threads), parameters, 0) }
         };
         launch(helper::TABLE_SEGMENTS, u64::from(self.count) + 1, &self.segments(places, base))?;

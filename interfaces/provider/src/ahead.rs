@@ -109,7 +109,7 @@ impl KeystreamPool {
         let worker = self.worker();
         let mut queue = lock(&worker.queue);
         queue.closed = true;
-        // The jobs hold keys. A job that no context refers to is freed here, which wipes its key.
+        // The jobs contain keys. If no context refers to a job, the job is freed here, which wipes its key.
         queue.jobs.clear();
         let thread = queue.thread.take();
         drop(queue);
@@ -128,7 +128,8 @@ impl Worker {
                 continue;
             };
             drop(queue);
-            // The counters of GCM may be secret, and passes may leave round keys on the stack.
+            // The stack is wiped, because the counters of GCM may be secret, and because passes may leave round keys on the
+            // stack.
             let again = run_and_wipe(true, || job.compute_next());
             queue = lock(&self.queue);
             if again && !queue.closed {

@@ -8,11 +8,12 @@ use lockstep_core::launch::LaunchOption;
 pub struct LaunchOptions {
     /// Threads of a thread block, 8 to 512.
     pub threads: Option<u32>,
-    /// The largest number of thread blocks of a launch; each block then loops over its share of the work.
+    /// The maximum number of thread blocks of a launch. If there is more work, each thread block loops over several parts of
+    /// it.
     pub blocks: Option<u32>,
-    /// For coarse grain: launches with fewer KiB than this number use fine grain. The CUDA paper proposes this choice.
+    /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
     pub blocks_per_thread: Option<u32>,
-    /// For coarse grain: launches that have fewer KiB than this run fine grain. The CUDA paper proposes this choice.
+    /// For coarse grain: launches with fewer KiB than this number use fine grain. The CUDA paper proposes this choice.
     pub fine_below: Option<u32>,
     /// If true, `cuda/bitslice` does not use its kernels for short messages.
     pub always_wide: bool,

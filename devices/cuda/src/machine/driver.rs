@@ -44,10 +44,10 @@ const DYNAMIC_SHARED: c_int = 8;
 /// The maximum dynamic shared memory of a launch, in bytes, unless the kernel's attribute requests more.
 const SHARED_UNASKED: u32 = 48 * 1024;
 
-/// The devices that the driver lists.
+/// Returns the devices that the driver lists.
 ///
 /// # Errors
-/// The reason why there is no device to use.
+/// [`Missing`] with the reason why no device can be used.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
     devices(Api::open()?, Archive::embedded(), Compiler::OF_MACHINE)
 }
@@ -406,8 +406,8 @@ unsafe impl Machine for Driver {
                 (&raw mut len).cast(),
                 END as *mut c_void,
             ];
-            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees that the
-            // memory that they point to is valid.
+            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees that the addresses in the
+            // parameters refer to valid memory.
             self.check(unsafe {
                 (self.api.launch)(
                     function,

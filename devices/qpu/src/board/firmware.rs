@@ -38,18 +38,18 @@ pub trait SharedMemory: Send {
     /// Copies bytes to an offset.
     ///
     /// # Panics
-    /// If the bytes are not within the memory.
+    /// Panics if the bytes are not within the memory.
     fn write(&mut self, offset: usize, bytes: &[u8]);
 
     /// Copies bytes from an offset.
     ///
     /// # Panics
-    /// If the bytes are not within the memory.
+    /// Panics if the bytes are not within the memory.
     fn read(&self, offset: usize, bytes: &mut [u8]);
 
     /// Sets bytes from an offset to zero.
     ///
     /// # Panics
-    /// If the bytes are not within the memory.
+    /// Panics if the bytes are not within the memory.
     fn wipe(&mut self, offset: usize, len: usize);
 }

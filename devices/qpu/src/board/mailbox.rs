@@ -53,8 +53,8 @@ impl Mailbox {
     /// Sends a tag with values. Returns the first value of the response.
     fn request(&mut self, what: &str, tag: u32, values: &[u32]) -> Result<u32, BoardError> {
         let mut message = [0; 16];
-        // The words are: the length of the message, the code of a request, the tag, the length of the space for values, the
-        // length of the request, the values, and the end.
+        // The words of a message are, in this order: the length of the message, the code of a request, the tag, the length of
+        // the space for values, the length of the request, the values, and the end of the message.
         message[0] = 4 * (5 + values.len() as u32 + 1);
         message[2] = tag;
         message[3] = 4 * values.len() as u32;

@@ -28,7 +28,7 @@ pub(super) fn run(
     while at < len {
         let end = at + piece_bytes(pass, &state, len - at);
         let piece = end - at;
-        // The memory has its full size from the start, because growing would leave a copy of the data.
+        // The vector is allocated with its full capacity, because growing would leave a copy of the data.
         let mut input = Zeroizing::new(Vec::with_capacity(piece.next_multiple_of(16)));
         input.extend_from_slice(&host.input()[at..end]);
         if pass == Pass::Cfb128Decrypt {

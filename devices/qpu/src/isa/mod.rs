@@ -121,7 +121,7 @@ impl Alu {
             || !matches!(self.signal, Signal::SmallImmediate) && self.read_b == registers::MUTEX
     }
 
-    /// True if `mux` is an input of one of the operations that are not [`AddOp::Nop`] and [`MulOp::Nop`].
+    /// True if an operation other than [`AddOp::Nop`] and [`MulOp::Nop`] has the input `mux`.
     pub fn reads(&self, mux: Mux) -> bool {
         let of_add = self.add_inputs.iter().take(self.add.inputs());
         let of_mul = self.mul_inputs.iter().take(self.mul.inputs());

@@ -26,7 +26,7 @@ pub const MUTEX: u8 = 51;
 
 /// Written by either file: accumulator 0. The other accumulators follow.
 pub const R0: u8 = 32;
-/// Written: with a value other than zero, texture unit 0 is the same unit for all QPUs of a slice.
+/// Written: if the value is not zero, the number 0 means the same texture unit for all QPUs of a slice.
 pub const TMU_NOSWAP: u8 = 36;
 /// Written by file A: each quad gets its element 0. Written by file B: all elements get element 0.
 pub const R5: u8 = 37;

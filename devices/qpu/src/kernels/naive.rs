@@ -106,8 +106,8 @@ fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     state
 }
 
-/// MixColumns by products. A product multiplies a column of the matrix by a byte of the block, which is first copied
-/// to the elements of its column.
+/// Computes MixColumns with products. A product multiplies a column of the matrix by a byte of the block. The byte is first
+/// copied to the elements of its column.
 fn mix_columns(
     k: &mut Kernel,
     argument: Var<Int>,

@@ -65,7 +65,7 @@ impl AeadMode for CcmMode {
 
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         if iv_is_new {
-            // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
+            // The tag of the previous encryption is discarded. A tag that was set for the decryption of this message is kept.
             context.tag_is_set &= !context.common.encrypts;
             context.tag_is_made = false;
             context.end_message();

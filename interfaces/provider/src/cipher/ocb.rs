@@ -49,7 +49,7 @@ impl AeadMode for OcbMode {
 
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         context.key.iter_mut().for_each(|key| key.buffer.discard());
-        // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
+        // If a new IV is given, the tag of the previous encryption is discarded. A tag that was set for decryption is kept.
         context.tag_is_made &= !iv_is_new;
     }
 

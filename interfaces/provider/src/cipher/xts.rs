@@ -38,8 +38,8 @@ impl Cipher for Xts {
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.observe_init(key, iv);
         let halves = key.map(|key| key.split_at(key.len() / 2));
-        // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is still
-        // allowed, for existing data.
+        // If both halves of the key are equal, the ciphertext reveals the first tweak (FIPS guidance to SP 800-38E). Decryption
+        // is still allowed, so that existing data can be decrypted.
         let are_equal = |(data, tweak): (&[u8], &[u8])| {
             let differences = data.iter().zip(tweak).fold(0, |all, (a, b)| all | (a ^ b));
             bool::from(differences.ct_eq(&0))

@@ -72,7 +72,8 @@ unsafe extern "C" fn export(
             params[0] = entry(c"raw-bytes", PARAM_OCTET_STRING, key.len);
             params[0].data = key.bytes.as_mut_ptr().cast();
         }
-        // SAFETY: `callback` is a function of OpenSSL. The array has an end, and `argument` belongs to the function.
+        // SAFETY: `callback` is a function of OpenSSL, and `argument` is its argument. The array ends with an entry without a
+        // name.
         unsafe { callback(params.as_ptr(), argument) }
     })
 }

@@ -96,7 +96,8 @@ impl Core {
         });
         let mut request: Vec<OsslParam> = request.chain([END]).collect();
         if let Some(get) = self.get_params {
-            // SAFETY: the array has an end. The data of each parameter is a pointer, as its type requires.
+            // SAFETY: the array ends with an entry without a name. The data of each parameter is a pointer, as its type
+            // requires.
             unsafe { get(self.handle, request.as_mut_ptr()) };
         }
         let copy = |value: &*const c_char| {

@@ -1,5 +1,5 @@
-//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h` and `params.h` (3.0 to 4.x). They
-//! are written by hand: only a few are needed, and the module does not link to libcrypto.
+//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h` and `params.h` (3.0 to 4.x). They are
+//! written by hand, because only a few of them are needed and the module does not link to libcrypto.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

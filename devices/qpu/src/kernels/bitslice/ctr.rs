@@ -84,7 +84,7 @@ fn counter_planes(ops: &mut Ops<'_>, state: &State, counter: Variable, vectors: 
     let masked = ops.and(shifted, mask);
     let bytes = ops.xor(masked, start);
     for pair in (0..4).rev() {
-        // Shifting by n sets C to bit 32 - n and N to bit 31 - n.
+        // Shifting left by n sets C to bit 32 - n and N to bit 31 - n.
         ops.flags(AddOp::Shl, Input::Variable(bytes), 7 - 2 * pair as u32);
         for (plane, condition) in [(2 * pair + 1, Condition::Carry), (2 * pair, Condition::Negative)] {
             ops.set_small_if(state.planes[plane], 0, Condition::Always);

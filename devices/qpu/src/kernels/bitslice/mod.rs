@@ -81,7 +81,7 @@ impl BitsliceProgram {
     /// Compiles the program with its hints.
     ///
     /// # Panics
-    /// Does not panic, because a test compiles all programs.
+    /// Panics if the program does not fit into the registers. This does not happen, because a test compiles all programs.
     pub fn compile(&self) -> Vec<Instruction> {
         scheduled::compile(&self.code(), &self.hints()).expect("a kernel that fits into the registers")
     }
