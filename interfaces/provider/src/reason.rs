@@ -83,15 +83,15 @@ reasons! {
     CtsSecondUpdate = c"cts message has ended": c"call init for another one",
     /// A variant of CBC-CTS that does not exist.
     CtsMode = c"unknown cts mode": c"there are CS1, CS2 and CS3",
-    /// SIV requires an update for each message, even for an empty one.
+    /// SIV requires the whole message in one update.
     SivSecondUpdate = c"siv message has ended": c"call init for another one",
-    /// SIV has no message without an update.
+    /// SIV requires an update for each message, even for an empty message.
     SivNoUpdate = c"no successful update of the siv message",
     /// More strings of additional data than RFC 5297 allows.
     SivStrings = c"more than 126 strings of additional data",
-    /// The number of whole semiblocks is too small.
+    /// A length that key wrap does not accept.
     WrapLength as 230 c"invalid input length": c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
-    /// A length of whole semiblocks that is too short.
+    /// A whole number of semiblocks, but fewer than key wrap requires.
     WrapShort as 102 c"cipher operation failed": c"key wrap takes at least two semiblocks of 8 bytes, and unwrapping one more",
     /// The wrapped key is not authentic: wrong key or changed data.
     Unwrap as 102 c"cipher operation failed": c"wrong key, or the data were changed",
@@ -121,17 +121,17 @@ reasons! {
     NoTag = c"there is no tag": c"it is computed at the end of encryption",
     /// A tag was set for encryption, which computes the tag itself.
     TagNotNeeded as 120 c"tag not needed": c"encryption computes it",
-    /// A tag of 0 bytes.
+    /// A tag length that the mode does not support.
     TagLength as 118 c"invalid tag length",
-    /// A tag without bytes.
+    /// A tag of 0 bytes.
     TagEmpty as 110 c"invalid tag",
     /// Additional data must come before the data.
     AadAfterData = c"additional data after the data have begun",
     /// CCM requires all additional data in one update.
     SecondAad = c"additional data in more than one piece",
-    /// CCM requires all data in one update, with the length that was set before.
+    /// CCM requires the length of the message before its additional data.
     NoLength = c"message length not set before additional data",
-    /// CCM requires all data in one update, of the length that was set.
+    /// CCM requires all data in one update, with the length that was set before.
     WrongLength = c"data of another length than the one that was set",
     /// A message longer than the limit of the mode.
     MessageTooLong = c"message too long for its mode or iv",
