@@ -1,8 +1,9 @@
 //! The archive of machine code that a build embeds. `tools/cuda_kernels.py` makes it and describes its format.
 //!
-//! The archive has units, which are compressed separately. A unit has one module, or a few modules with much code in common, for one
-//! target. A module is unpacked when its first kernel is launched. The modules before it in its unit are unpacked too. The code and the
-//! decoder of a unit stay in memory until its last module is unpacked; a module of the unit that is needed later is unpacked from the start.
+//! The archive consists of units, which are compressed separately. A unit contains one module, or a few modules that share much
+//! code, for one target. A module is unpacked when its first kernel is launched. All modules before it in its unit are unpacked
+//! at the same time. The code and the decoder of a unit stay in memory until the last module of the unit has been unpacked. If
+//! a module of the unit is needed again after that, the unit is unpacked from its start.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -42,7 +43,7 @@ impl Architecture {
     }
 
     /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` requires. This is the case for
-    /// compute capability 8.0 to 9.0. Later architectures emulate such products.
+    /// compute capability 8.0 to 9.0. Later architectures emulate these products.
     pub(crate) fn has_tensor_bits(self) -> bool {
         (8..10).contains(&self.major)
     }
@@ -65,7 +66,7 @@ pub(crate) struct Archive {
 struct Unit {
     packed: &'static [u8],
     len: usize,
-    /// The decoder and the code so far, if some modules of the unit are unpacked, but not the last one.
+    /// The decoder and the code that it has unpacked. `None` if no module of the unit, or the last one, has been unpacked.
     begun: Mutex<Option<Begun>>,
     /// Number of bytes that were unpacked so far.
     #[cfg(test)]
@@ -158,7 +159,7 @@ impl Archive {
         Some(archive)
     }
 
-    /// The best code of a module for an architecture: machine code, otherwise PTX.
+    /// Returns the best code of a module for an architecture: machine code if there is any, otherwise PTX.
     pub(crate) fn find(&self, name: &str, architecture: Architecture) -> Option<&Module> {
         let of_name = || self.modules.iter().filter(|module| module.name == name);
         let exact = of_name().filter(|module| architecture.runs(module.target));

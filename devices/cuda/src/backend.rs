@@ -83,8 +83,8 @@ fn gpus() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator()`] offers only the kernels
-/// that the default build has on GPUs.
+/// The emulator as a device, for tests of GHASH with the carry-less multiply-add. [`emulator()`] offers only the kernels that
+/// the default build has on GPUs.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)

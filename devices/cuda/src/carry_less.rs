@@ -1,5 +1,5 @@
-//! The known-answer test of the carry-less multiply-add. Kernels that use the instruction run only on devices that pass the test;
-//! other devices keep the kernels that use integers or tensor units.
+//! The known-answer test of the carry-less multiply-add. Kernels that use this instruction run only on devices that pass the
+//! test. All other devices use the kernels with integers or tensor units.
 #![allow(unsafe_code, reason = "a launch: the kernel gets addresses of device memory")]
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ const PRODUCTS: usize = 512;
 /// Two factors and a summand.
 type Input = [u64; 3];
 
-/// True if GHASH multiplies by the carry-less multiply-add on this device. If the device has the kernels, the first call runs the
-/// test, which takes one launch. The result is false if the kernels cannot be loaded or launched.
+/// True if GHASH multiplies by the carry-less multiply-add on this device. If machine code of these kernels is available, the
+/// first call runs the test, which takes one launch. The result is false if the kernels cannot be loaded or launched.
 pub(crate) fn is_used(gpu: &Arc<Gpu>) -> bool {
     *gpu.carry_less_result().get_or_init(|| gpu.has_machine_code(helper::CARRY_LESS) && is_proven(gpu))
 }
@@ -38,8 +38,8 @@ fn results(gpu: &Arc<Gpu>, inputs: &[Input]) -> Result<Vec<[u64; 2]>> {
     gpu.copy_in(&stream, &mut host, 0..input_bytes.len(), &from, 0)?;
     let parameters = Parameters::default().long(from.address()).long(to.address()).word(inputs.len() as u32);
     if let Some(shape) = one_each(inputs.len() as u64) {
-        // SAFETY: the kernel reads an input and writes a product for each of the inputs. Both buffers have this size, and
-        // their drop waits for the machine.
+        // SAFETY: for each input, the kernel reads this input and writes a product. Both buffers are large enough for all
+        // inputs, and their drop waits for the machine.
         unsafe { gpu.launch(&stream, helper::CARRY_LESS_PRODUCTS, shape, parameters.bytes(), 0)? };
     }
     let len = to.len();

@@ -17,16 +17,16 @@ use crate::launch;
 use crate::staging::{Pool, Staging};
 use crate::task::Task;
 
-/// Bytes of a chunk. A chunk is large enough to fill the device and to outweigh the cost of its launches, and small
+/// Bytes of a chunk. A chunk is large enough to occupy the device and to make the cost of its launches negligible. It is small
 /// enough that the chunks of a call overlap.
 pub(crate) const CHUNK: usize = 4 << 20;
 
 /// Maximum number of pieces of a chunk. The limit keeps their descriptions smaller than the chunk.
 const MOST_PIECES: usize = 32 * 1024;
 
-/// The places of the results of a chunk in its staging buffer.
+/// The offsets of the results of a chunk in its staging buffer.
 pub(crate) struct Found {
-    /// For each piece whose data are in borrowed host memory: its index, and the place of its output.
+    /// For each piece whose data are in borrowed host memory: the index of the piece, and the offset of its output.
     outputs: Vec<(usize, usize)>,
     /// The place of the segments' descriptions, if the device writes chaining states to them.
     segments: Option<usize>,
@@ -34,7 +34,7 @@ pub(crate) struct Found {
     tags: Option<(usize, usize)>,
 }
 
-/// Queues the kernels.
+/// Queues the kernels of a chunk.
 ///
 /// # Safety
 /// The requirements of [`Description::batch`].

@@ -1,7 +1,7 @@
-//! The code of kernels. It has three origins, in this order:
+//! Provides the code of kernels. The code has one of three origins, which are tried in this order:
 //!
 //! 1. machine code of the archive in the program;
-//! 2. code that NVRTC compiles from the sources in the program, or has compiled before (it is kept in the user's cache);
+//! 2. code that NVRTC compiles from the sources in the program, or that it has compiled before and that is in the user's cache;
 //! 3. PTX of the archive, which the driver compiles, if there is no NVRTC or if NVRTC fails.
 
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 /// The remedy for a driver that is too old for the machine code of the archive.
 pub(crate) const NEWER_DRIVER: &str = "install driver 525 or newer";
 
-/// The module whose kernels use products of bits by the tensor units.
+/// The module of the kernels that compute products of bits with the tensor units.
 pub(crate) const TENSOR_MODULE: &str = "ghash_tensor";
 
 /// The code of all modules for a GPU.
@@ -31,7 +31,7 @@ pub(crate) struct ModuleCode {
     nvrtc_failure: OnceLock<String>,
 }
 
-/// The compiler at run time.
+/// Access to the run-time compiler and to its cache. Tests replace these functions.
 #[derive(Clone, Copy)]
 pub(crate) struct Compiler {
     /// Finds NVRTC for an architecture, or returns the reason if there is none.
@@ -79,7 +79,7 @@ impl ModuleCode {
     /// Checks that there is code for the GPU, or that it can be compiled.
     ///
     /// # Errors
-    /// The missing component.
+    /// [`Missing`] with the component that is missing.
     pub(crate) fn available(&self) -> Result<(), Missing> {
         self.origin("helpers").map(|_| ())
     }
@@ -96,9 +96,9 @@ impl ModuleCode {
         if let Some(module) = found.filter(|module| !module.is_ptx()) {
             return Ok(Origin::BuiltIn(module));
         }
-        // PTX of the archive does not contain the products of the tensor units.
+        // PTX of the archive does not contain the instructions for products on the tensor units.
         let ptx = found.filter(|_| module != TENSOR_MODULE);
-        // NVRTC that failed once is not tried again, because a compilation takes up to minutes.
+        // If NVRTC has failed once, it is not tried again, because a compilation may take minutes.
         if let Some(why) = self.nvrtc_failure() {
             let ptx = ptx.map(|ptx| Origin::Ptx(ptx, Some(why.into())));
             return ptx.ok_or_else(|| self.without_code(why));
@@ -124,14 +124,14 @@ impl ModuleCode {
         }
     }
 
-    /// True if machine code of the module is in the archive, not only PTX.
+    /// True if the archive contains machine code of the module, not only PTX.
     pub(crate) fn is_built_in(&self, module: &str) -> bool {
         let found = self.archive.find(module, self.architecture);
         found.is_some_and(|module| !module.is_ptx())
     }
 
-    /// True if machine code of the module is in the archive or in the cache, so that neither NVRTC nor the driver must
-    /// compile it.
+    /// True if the archive or the cache contains machine code of the module, so that neither NVRTC nor the driver must compile
+    /// the module.
     pub(crate) fn is_at_hand(&self, module: &str) -> bool {
         match self.origin(module) {
             Ok(Origin::BuiltIn(_)) => true,
@@ -145,8 +145,9 @@ impl ModuleCode {
         }
     }
 
-    /// True if GHASH can use the tensor units: they multiply bits, and the module was compiled for this architecture or for
-    /// an older one of the same major version. PTX for older architectures does not contain the products.
+    /// True if GHASH can use the tensor units. This requires that they multiply bits, and that the module was compiled for this
+    /// architecture or for an older architecture with the same major version. PTX for older architectures does not contain
+    /// these products.
     pub(crate) fn has_tensor_bits(&self) -> bool {
         self.architecture.has_tensor_bits()
             && match self.origin(TENSOR_MODULE) {
@@ -159,7 +160,7 @@ impl ModuleCode {
     /// The code of a module.
     ///
     /// # Errors
-    /// The missing component, or the compiler's errors.
+    /// [`Missing`] with the component that is missing, or with the messages of the compiler.
     pub(crate) fn image(&self, module: &str) -> Result<Image, Missing> {
         match self.origin(module)? {
             Origin::BuiltIn(module) => Ok(Image {
@@ -244,7 +245,7 @@ fn failed(why: String) -> Missing {
     Missing { reason: why, remedy: "please report this".into() }
 }
 
-/// All inputs that determine the code that NVRTC makes of a module.
+/// All inputs that determine the code that NVRTC generates for a module.
 struct Compilation<'m> {
     module: &'m str,
     source: String,
@@ -260,8 +261,8 @@ impl Compilation<'_> {
     }
 }
 
-/// The source of a module with its includes inserted. Each file is inserted once, as with `#pragma once`. Included
-/// files that are not among the kernels are for other compilers and are omitted.
+/// The source of a module with its includes inserted. Each file is inserted once, as with `#pragma once`. Included files that
+/// do not belong to the kernels are needed only by other compilers, and are omitted.
 fn source(all: &[(&str, &str)], module: &str) -> Option<String> {
     let (path, _) = all.iter().find(|(path, _)| {
         Path::new(path).file_name().is_some_and(|name| name.to_str() == Some(&format!("{module}.cu")))

@@ -20,7 +20,7 @@ use crate::passes::{
 use crate::staging::{Layout, Staging};
 use crate::task::Task;
 
-/// Places in a staging buffer, in bytes. The parts that the host fills come first.
+/// The offsets of the parts of a staging buffer, in bytes. The parts that the host fills come first.
 pub(crate) struct Places {
     pub(crate) segments: usize,
     first_tile: usize,
@@ -32,8 +32,8 @@ pub(crate) struct Places {
     /// For OCB3: segments that contain the regions of the messages.
     region_segments: usize,
     region_first_tile: usize,
-    /// Only for AEADs: the [`Extra`] of each message, then the tags, then the statuses. The tags and the statuses are
-    /// copied back.
+    /// Only for AEADs: the array of the [`Extra`] of each message, the array of the tags, and the array of the statuses. The
+    /// tags and the statuses are copied back.
     extras: usize,
     pub(crate) tags: usize,
     pub(crate) statuses: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Places {
     pub(crate) len: usize,
 }
 
-/// A chunk in a staging buffer, with its addresses on the device.
+/// A chunk that is described in a staging buffer, with the addresses of its parts on the device.
 pub(crate) struct Description {
     pub(crate) places: Places,
     work: Tiled,
@@ -75,7 +75,7 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// The launches of the chunk.
+    /// Returns the batch that makes the launches of the chunk.
     ///
     /// # Safety
     /// The staging buffer that [`Work::describe`] has filled is copied to the device on the same stream before the launches. The
@@ -186,7 +186,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         self.pieces.iter().map(|piece| self.tiling.tiles(piece.range.len())).sum()
     }
 
-    /// True if the tiles of level 0 of GHASH are hashed by matrices.
+    /// True if matrices compute the hashes of the tiles of GHASH's level 0.
     fn by_matrices(&self) -> bool {
         let tiles = self.levels().first().map_or(0, |level| Levels::tiles(level));
         self.task.is_by_matrices(tiles, self.keys.all.len() as u64)
@@ -390,7 +390,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         put(host, places.extras + Extra::SIZE * index, &extra.bytes());
     }
 
-    /// Describes runs of blocks as segments. The array has the places of the blocks, of the segments, and of the first
+    /// Describes runs of blocks as segments. The array contains three offsets: of the blocks, of the segments, and of the first
     /// tiles of the segments.
     fn describe_runs(
         &self,

@@ -1,4 +1,4 @@
-//! The implementation of `Device` of `lockstep-core` for a GPU or the emulator, which are both a `Machine`.
+//! Implements `Device` of `lockstep-core` for a GPU and for the emulator. Both of them are a `Machine`.
 
 use std::sync::Arc;
 
@@ -101,20 +101,20 @@ fn offers(family: &Family, operation: Operation) -> bool {
     }
 }
 
-/// True if the machine has all entry points that a family needs for an operation.
+/// True if the machine has all entry points that a family requires for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
     let kind = Kind::of(operation).filter(|_| offers(family, operation) && operation.takes_key(size));
     kind.is_some_and(|kind| !entries(gpu, family, kind, size).into_iter().any(|entry| gpu.lacks(entry)))
 }
 
-/// True if an operation can run without a compilation.
+/// True if all entry points of an operation can run without a compilation.
 fn is_at_hand(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
     let kind = Kind::of(operation);
     kind.is_some_and(|kind| entries(gpu, family, kind, size).into_iter().all(|entry| gpu.is_at_hand(entry)))
 }
 
-/// The entry points that a family may launch for work of this kind, and for its known-answer tests. Entry points of the carry-less
-/// multiply-add are not in the list, because a device can do the work without them.
+/// The entry points that a family may launch for work of this kind, and for its known-answer tests. The list does not contain
+/// entry points of the carry-less multiply-add, because a device can do the work without these.
 fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> {
     // Work of any kind can take its messages from a table, and results of any kind can be sampled by `GATHER`.
     let mut entries =
@@ -213,8 +213,8 @@ impl Device for Cuda {
         // The costs are estimates, not measurements. They apply to data in ordinary host memory, which are copied through staging buffers.
         // For work on device memory, the planner compares only the kernels of the same device.
         if !is_at_hand(self.gpu(), family, operation, key) {
-            // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used
-            // only if the caller names the device.
+            // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used only if
+            // the caller names the device.
             return Some(Cost::new(COMPILATION_NS, 0.1));
         }
         Some(if self.simulated {
@@ -250,7 +250,7 @@ impl Device for Cuda {
         let task = Task::new(&self.pool, Some(family), (operation, kind), size, self.options, work.stream);
         match Messages::of(work.task) {
             Ok(messages) => submit(task, messages),
-            // The host makes the nonce blocks of OCB3, so it must read the arrays of the table.
+            // The host computes the nonce blocks of OCB3, so it must read the arrays of the table.
             Err(table) if matches!(kind, Kind::Ocb { .. }) => {
                 let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
                 run_on_host(&self.memory, operation, &table, work.stream, run).map(|()| Completion::Done)

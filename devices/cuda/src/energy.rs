@@ -1,4 +1,4 @@
-//! Energy counters of GPUs. NVML, the library behind `nvidia-smi`, reads them. NVML is opened at run time.
+//! Reads the energy counters of GPUs with NVML, the library of `nvidia-smi`. NVML is opened at run time.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{OsStr, c_uint, c_ulonglong, c_void};
@@ -91,8 +91,8 @@ impl Energy {
         self.counting.len()
     }
 
-    /// The energy in millijoules that all these GPUs together have used since the driver was loaded. `None` if a
-    /// counter cannot be read.
+    /// Returns the energy in millijoules that all GPUs with a counter together have used since the driver was loaded. Returns
+    /// `None` if a counter cannot be read.
     pub fn millijoules(&self) -> Option<u64> {
         self.counting.iter().map(|device| self.of(*device)).sum()
     }

@@ -101,16 +101,16 @@ fn every_allocation_may_fail() {
 
 #[test]
 fn a_large_call_that_fails_late_is_zeroed() {
-    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk. Results
-    // of the first chunk have been written before this launch. `submit` finishes three chunks, with two waits each.
-    // The other chunks finish later, with one or two waits each.
+    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk. Results of the
+    // first chunk have been written before this launch. `submit` finishes three chunks, with two waits each. All later chunks
+    // finish after `submit` has returned, with one or two waits each.
     let len = 7 * CHUNK;
     for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
         let (device, control) = device();
         *control.launch.lock().unwrap() = launch.map(|at| (at, failed()));
         *control.wait.lock().unwrap() = wait.map(|at| (at, failed()));
         let mut data = vec![5; len];
-        // A failed wait has the same effect with or without kernels. Transfers without kernels are faster here.
+        // A failed wait has the same effect whether or not kernels run. Copies without kernels make this test faster.
         let error = match launch {
             Some(_) => ctr(&device, TABLE, Data::in_place(&mut data)),
             None => copy(&device, Data::in_place(&mut data)),
@@ -391,7 +391,7 @@ fn freed_memory_is_out_of_bounds() {
         reason(&memory.upload(&[0; 100], &slice, Stream::default()).unwrap_err()).contains("not allocated")
     );
     ctr(&device, TABLE, Data::on_device(slice.clone(), slice).unwrap()).unwrap_err();
-    // Memory of another device is also refused.
+    // Memory of another device causes the same error.
     let (other, _) = self::device();
     let pinned = other.memory().unwrap().allocate_pinned(16).unwrap();
     let error = ctr(&device, TABLE, Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap());

@@ -1,7 +1,7 @@
 //! A safe interface to a machine: types that own memory, streams and events, functions for copies and launches, and the
 //! state of a lost device.
 //!
-//! Pinned memory records the streams that use it, and every access from the host first waits for these streams. So the
+//! Pinned memory records the streams that use it, and every access from the host first waits for these streams. Therefore the
 //! device never writes to memory that the host reads, frees or reuses, even if a call returns early or a caller drops a
 //! completion.
 #![allow(
@@ -82,8 +82,9 @@ impl Gpu {
         &self.carry_less
     }
 
-    /// True if the tensor units can be used. The first call loads their kernels. If memory was lacking, a later call tries again. Other
-    /// failures hold for this device until the process ends, since no PTX can replace the code that NVRTC fails to compile.
+    /// True if the tensor units can be used. The first call loads their kernels. If loading fails because of insufficient
+    /// memory, a later call tries again. All other failures are permanent for this device and process, because no PTX can
+    /// replace the code that NVRTC fails to compile.
     pub(crate) fn loads_tensor_kernels(&self) -> bool {
         if let Some(&loads) = self.tensor_units.get() {
             return loads;
@@ -273,8 +274,8 @@ impl Gpu {
         })
     }
 
-    /// The uses of a caller's pinned memory, and the address of the slice. Returns an error if the memory does not
-    /// belong to this device.
+    /// Returns the list of uses of a caller's pinned memory, and the address of the slice. Returns an error if the memory does
+    /// not belong to this device.
     fn claim(&self, slice: &PinnedSlice) -> Result<(Arc<Uses>, u64)> {
         let uses = lock(&self.pinned).get(&slice.buffer().address()).and_then(Weak::upgrade);
         let foreign =
@@ -312,8 +313,8 @@ impl Gpu {
         self.call(|machine| unsafe { machine.zero(stream.handle(), slice.offset(), slice.len()) })
     }
 
-    /// Zeroes a caller's memory after work on it has failed, and waits until this is done. The function has no effect
-    /// if the device no longer works.
+    /// Zeroes a caller's memory after work on this memory has failed, and waits until it is zeroed. The function has no effect
+    /// if the device is lost.
     pub(crate) fn zero_outputs(&self, stream: &Stream, outputs: &[DeviceSlice]) {
         for slice in outputs {
             let _ = self.zero_slice(stream, slice);
@@ -321,8 +322,8 @@ impl Gpu {
         stream.drain();
     }
 
-    /// Holds a caller's memory: see [`Machine::hold`]. Returns an error if the memory does not belong to this device,
-    /// or if the slice does not name the memory by its address. The offset of the slice is the address.
+    /// Keeps a caller's memory allocated: see [`Machine::hold`]. Returns an error if the memory does not belong to this device,
+    /// or if the slice does not refer to the memory by its address. The offset of the slice is this address.
     pub(crate) fn hold(&self, slice: &DeviceSlice) -> Result<Hold> {
         if slice.device() != self.id {
             let what = format!("memory of {}", slice.device());
@@ -338,10 +339,10 @@ impl Gpu {
     /// Queues a launch that works on `bytes` bytes of data.
     ///
     /// # Safety
-    /// The entry point has parameters of these types, in this order. The memory that the kernel accesses, by addresses in the parameters and
-    /// in the memory that they point to, is memory of this device. It stays allocated until an event that is recorded
-    /// on the stream after the launch has passed, or until the machine has been synchronised, as on drop of a
-    /// [`Buffer`].
+    /// The entry point has parameters of these types, in this order. All memory that the kernel accesses is memory of this
+    /// device: this concerns addresses in the parameters, and addresses in the memory to which the parameters point. This
+    /// memory stays allocated until an event that is recorded on the stream after the launch has passed, or until the machine
+    /// has been synchronised, as on drop of a [`Buffer`].
     pub(crate) unsafe fn launch(
         &self,
         stream: &Stream,
@@ -360,7 +361,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Records an event after all work that is queued on the stream so far.
+    /// Records an event after all work that has been queued on the stream.
     pub(crate) fn record(self: &Arc<Self>, stream: &Stream) -> Result<Event> {
         let handle = self.call(|machine| machine.record(stream.handle()))?;
         Ok(Event(Arc::new(EventOwner { gpu: Arc::clone(self), handle })))
@@ -471,7 +472,8 @@ impl DeviceBuffer for Buffer {
     }
 }
 
-/// The streams that use pinned memory. Each stream has the event after its last use, if that event has been recorded.
+/// The streams that use pinned memory. For each stream, the event after its last use of the memory is stored, once this event
+/// has been recorded.
 #[derive(Default)]
 struct Uses {
     list: Mutex<Vec<(Stream, Option<Event>)>>,

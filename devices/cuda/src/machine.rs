@@ -133,12 +133,12 @@ pub(crate) unsafe trait Machine: Send + Sync {
         true
     }
 
-    /// Makes the entry point ready for launches. A launch does this too.
+    /// Prepares the entry point for launches. A launch does this itself if it has not been done.
     fn load(&self, _entry: Entry) -> Outcome<()> {
         Ok(())
     }
 
-    /// Allocates device memory of undefined content, at a multiple of 256.
+    /// Allocates device memory with undefined content. Its address is a multiple of 256.
     fn allocate(&self, len: usize) -> Outcome<u64>;
 
     /// Frees device memory.
@@ -152,7 +152,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// that the range is not allocated.
     fn hold(&self, address: u64, len: usize) -> Outcome<Hold>;
 
-    /// Allocates page-locked host memory of undefined content, at a multiple of 16.
+    /// Allocates page-locked host memory with undefined content. Its address is a multiple of 16.
     fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8>;
 
     /// Frees page-locked host memory.
@@ -203,7 +203,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Waits until all work that is queued on the machine has run.
     fn synchronise(&self) -> Outcome<()>;
 
-    /// Records an event after all work that is queued on the stream so far.
+    /// Records an event after all work that has been queued on the stream.
     fn record(&self, stream: StreamHandle) -> Outcome<EventHandle>;
 
     /// True if all work before the event has run.

@@ -82,8 +82,8 @@ impl DeviceMemory for Memory {
         let shape = one_each(32 * from.len() as u64);
         let shape = shape.ok_or_else(|| self.gpu().failed("too many parts for one fetch"))?;
         if shape.grid > 0 {
-            // SAFETY: the kernel reads the described parts, which are the caller's memory and are held until the result
-            // is dropped. It writes `total` bytes to the staging buffer, which has space for them, and whose drop waits
+            // SAFETY: the kernel reads the described parts. They are memory of the caller, and are held until the result is
+            // dropped. The kernel writes `total` bytes to the staging buffer, which has space for them, and whose drop waits
             // for the machine.
             unsafe { self.gpu().launch(&stream, helper::GATHER, shape, parameters.bytes(), total as u64)? };
         }

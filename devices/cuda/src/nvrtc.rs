@@ -292,8 +292,9 @@ fn open_at(path: &OsString) -> Result<Library, String> {
         .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
 }
 
-/// The loader's message about a library with this name that does not exist. The message depends on the system and on the language of
-/// the user. If the library exists, but a library that it needs does not, the loader's message names that library.
+/// Returns the loader's message for the case that no library with this name exists. The message depends on the system and on
+/// the language of the user. If the library exists, but a library that it needs does not, the loader's message names that
+/// library.
 fn words_without(name: &str) -> String {
     const NONE: &str = "liblockstep-none.so";
     // SAFETY: no library has this name, so no constructor runs.

@@ -1,7 +1,7 @@
 //! The launches of each operation, in order.
 //!
 //! All addresses and counts that the launches of this module and its submodules pass to kernels are fields of a [`Batch`], or
-//! are computed from them. The code that makes a batch guarantees that they are valid.
+//! are computed from them. The code that creates the batch guarantees that these addresses and counts are valid.
 #![allow(unsafe_code, reason = "launches: the kernels get addresses of device memory")]
 
 use std::ops::Deref;
@@ -36,9 +36,9 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// The auxiliary blocks: blocks other than the data, which are encrypted by ECB before the pass. For XTS these are the chaining
-/// states, whose encryptions are the tweaks. For GHASH they are a zero block under each key. For GCM and OCB3 they are a zero block
-/// under each key, and the first counter block or the nonce block of each message.
+/// The auxiliary blocks: blocks other than the data, which are encrypted by ECB before the pass. For XTS, the auxiliary blocks
+/// are the chaining states, whose encryptions are the tweaks. For GHASH, they are a zero block for each key. For GCM and OCB3,
+/// they are a zero block for each key, and for each message the first counter block (GCM) or the nonce block (OCB3).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AuxiliaryBlocks {
     /// Segments that contain the blocks, one for each run of blocks with the same key.
@@ -86,10 +86,10 @@ impl<'a> Deref for Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// # Safety
-    /// The addresses are addresses of memory of the device, which has the size that the counts and the operation require. This is also
-    /// true for the addresses and counts in the descriptions that this memory contains when the kernels run. The
-    /// memory stays allocated until an event that is recorded on the stream after the last launch has passed, or until the
-    /// machine has been synchronised.
+    /// The addresses refer to memory of the device with the size that the counts and the operation require. When the kernels
+    /// run, this memory contains the descriptions, and the same is true for the addresses and counts in the descriptions. All
+    /// of this memory stays allocated until an event that is recorded on the stream after the last launch has passed, or until
+    /// the machine has been synchronised.
     pub(crate) unsafe fn new(parts: Parts<'a>) -> Batch<'a> {
         Batch(parts)
     }
@@ -99,8 +99,8 @@ impl<'a> Batch<'a> {
         match kind {
             Kind::Tiles(tiles) => {
                 if kind.looks_back() {
-                    // If the data are processed in place, the work on the previous tile overwrites the block that a
-                    // tile reads.
+                    // If the data are processed in place, a tile reads a block that the work on the previous tile overwrites.
+                    // These blocks are therefore saved.
                     self.edges()?;
                 }
                 self.encrypt_tweaks()?;
@@ -176,7 +176,7 @@ impl<'a> Batch<'a> {
         unsafe { self.launch_with(entry, shape, parameters, bytes) }
     }
 
-    /// Launches a kernel with other parameters.
+    /// Launches a kernel with parameters that need not consist of fields of this batch.
     ///
     /// # Safety
     /// The requirements of [`Gpu::launch`].

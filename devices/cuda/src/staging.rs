@@ -19,7 +19,7 @@ const LARGEST_IDLE: usize = 32 << 20;
 /// The staging buffers of a GPU.
 pub(crate) type Pool = StagingPool<Gpu>;
 
-/// A stream and its memory; the stream is idle when it is taken from the pool and when it is given back.
+/// A stream and its memory. The stream is idle when the staging buffer is taken from the pool and when it is returned.
 pub(crate) struct Staging {
     pub(crate) stream: Stream,
     pub(crate) host: Pinned,

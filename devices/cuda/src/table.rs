@@ -95,10 +95,11 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     let seals = matches!(task.kind, Kind::Gcm { opens: false });
     let outputs = output.into_iter().chain([&table.status]).chain(arrays.tags.filter(|_| seals));
     let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
-    // After a failure some messages may be complete. All of the output is zeroed, including bytes that belong to no
+    // After a failure, some messages may be complete. All outputs are zeroed nevertheless, including bytes that belong to no
     // message.
-    // SAFETY: the staging buffer has been described and its copy queued. It is used again only after the event, and its drop waits
-    // for the machine; the memory of the table is held until the event has passed or its outputs have been zeroed.
+    // SAFETY: the staging buffer has been described, and its copy has been queued. The staging buffer is used again only after the
+    // event, and its drop waits for the machine. The memory of the table is held until the event has passed or its outputs have been
+    // zeroed.
     let launched = unsafe { shape.launch(&staging, &places, &stream) };
     let event = launched.inspect_err(|_| gpu.zero_outputs(&stream, &outputs))?;
     staging.host.end_use(&stream, &event);
@@ -212,9 +213,10 @@ impl<'t> Shape<'t> {
     }
 
     /// # Safety
-    /// The staging buffer has the places, the described part of it is copied to the device on the same stream before the
-    /// launches, and [`Shape::segments`] is launched first. The staging buffer and the table's memory stay allocated until
-    /// an event that is recorded after the launches has passed, or until the machine has been synchronised.
+    /// The staging buffer is large enough for `places`. Its described part is copied to the device on the same stream before
+    /// the launches, and the kernel with the parameters [`Shape::segments`] is launched first. The staging buffer and the
+    /// table's memory stay allocated until an event that is recorded after the launches has passed, or until the machine has
+    /// been synchronised.
     unsafe fn batch<'a>(
         &'a self,
         hashing: Option<&'a Hashing>,
@@ -286,8 +288,9 @@ impl<'t> Shape<'t> {
         // SAFETY: the caller meets the conditions of this function.
         let batch = unsafe { self.batch(hashing.as_ref(), places, base, stream) };
         let launch = |entry, threads, parameters: &Parameters| {
-            // SAFETY: the parameters below have addresses of the table and of places of the staging buffer, with the number of
-            // messages for which both are large enough. The caller guarantees that this memory stays allocated.
+            // SAFETY: the addresses in the parameters below refer to the table and to places of the staging buffer. Both are
+            // large enough for the number of messages in the parameters. The caller guarantees that this memory stays
+            // allocated.
             unsafe { batch.launch_with(entry, one_each(threads), parameters, 0) }
         };
         launch(helper::TABLE_SEGMENTS, u64::from(self.count) + 1, &self.segments(places, base))?;

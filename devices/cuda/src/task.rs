@@ -18,7 +18,7 @@ use crate::staging::Pool;
 /// One call.
 pub(crate) struct Task {
     pub(crate) pool: Arc<Pool>,
-    /// The kernels. `None` if an overhead is measured: the data are copied, and no kernel runs.
+    /// The kernels. `None` if only the overhead is measured: the data are then copied, and no kernel runs.
     pub(crate) family: Option<&'static Family>,
     pub(crate) operation: Operation,
     pub(crate) kind: Kind,
@@ -58,7 +58,7 @@ impl Task {
         self.kind.hashes() && self.options.products == Products::CarryLess && carry_less::is_used(self.gpu())
     }
 
-    /// True if this many tiles of level 0 of GHASH are hashed by matrices.
+    /// True if matrices compute the hashes of level 0 of GHASH, for this number of tiles and keys.
     pub(crate) fn is_by_matrices(&self, tiles: u64, keys: u64) -> bool {
         self.options.products >= Products::TensorUnits
             && !self.is_carry_less()

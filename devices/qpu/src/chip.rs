@@ -7,15 +7,15 @@ use crate::sim::{Fault, Machine, Program, Run};
 
 /// QPUs that execute programs.
 pub trait Chip: Send {
-    /// Acquires the QPUs, and memory for runs that need at most `bytes` bytes. Returns the address of the memory,
-    /// which is valid until the next call of this function or of [`Chip::finish`].
+    /// Acquires the QPUs, and memory for runs that use at most `bytes` bytes. Returns the address of the memory, which is valid
+    /// until the next call of this function or of [`Chip::finish`].
     ///
     /// # Errors
-    /// [`ChipError::Board`] if the chip refuses, or does not have enough memory.
+    /// [`ChipError::Board`] if the QPUs cannot be acquired, or if there is not enough memory.
     fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError>;
 
-    /// Executes a program in the reserved memory. After the run, the reserved memory has no copy of the content.
-    /// Registers, VPM and caches of a board keep values until another program overwrites them.
+    /// Executes a program in the reserved memory. After the run, the reserved memory contains no copy of `run.memory`. The
+    /// registers, the VPM and the caches of a board keep their values until another program overwrites them.
     ///
     /// # Errors
     /// [`ChipError`]. After an error, the content of `memory` is undefined.
@@ -31,11 +31,11 @@ pub struct ProgramRun<'r> {
     pub program: &'r Program,
     /// For each QPU, the address of its first uniform.
     pub uniforms: &'r [u32],
-    /// The content of the memory, from the address that [`Chip::reserve`] returned.
+    /// The content of the reserved memory, which starts at the address that [`Chip::reserve`] returned.
     pub memory: &'r mut [u8],
-    /// The bytes of the memory that are needed after the run. Other bytes may keep their old values.
+    /// The range of the memory that is needed after the run. Bytes outside of this range may keep their old values.
     pub output: Range<usize>,
-    /// For the simulator: the number of clocks after which the run fails.
+    /// The number of clocks after which a run fails. Only the simulator has this limit.
     pub budget: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct ProgramRun<'r> {
 pub enum ChipError {
     /// The program caused a fault in the simulator.
     Fault(Fault),
-    /// The board refused or failed.
+    /// The board rejected a request, or failed.
     Board(BoardError),
 }
 
@@ -59,12 +59,12 @@ impl fmt::Display for ChipError {
 
 impl std::error::Error for ChipError {}
 
-/// The reason why a board refuses or fails, and a remedy.
+/// A failure of a board, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardError {
-    /// The request that the board refused, or the failure.
+    /// The request that the board rejected, or the failure.
     pub reason: String,
-    /// A remedy: the action by which the user can solve the problem.
+    /// The action by which the user can solve the problem.
     pub remedy: &'static str,
 }
 

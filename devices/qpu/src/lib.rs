@@ -4,7 +4,7 @@
 //! The comments of this crate name these sources:
 //!
 //! - *Broadcom's guide*: Broadcom, VideoCore IV 3D Architecture Reference Guide (2013).
-//! - *vc4asm's addendum*: the addendum of the assembler vc4asm to this guide, which corrects the guide by experiments
+//! - *vc4asm's addendum*: the addendum to this guide by the assembler vc4asm. It corrects the guide with results of experiments
 //!   on hardware.
 //! - *the thesis*: a thesis on AES on the GPU of the Raspberry Pi. The page docs/papers/videocore.md reproduces its
 //!   measurements.

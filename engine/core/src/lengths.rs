@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 /// Permitted lengths in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Lengths {
-    /// The lengths: at least one range, in ascending order.
+    /// The allowed lengths: at least one range, in ascending order.
     pub ranges: &'static [RangeInclusive<usize>],
-    /// The lengths in words, for error messages.
+    /// The allowed lengths in words, for error messages.
     pub words: &'static str,
 }
 
 impl Lengths {
-    /// True if the length is permitted.
+    /// True if the length is allowed.
     #[inline]
     pub const fn contains(&self, len: usize) -> bool {
         // Iterators are not available in constant functions.

@@ -1,4 +1,4 @@
-//! Data added to hashes and MACs by the read-only passes: GHASH, POLYVAL and CBC-MAC.
+//! Adds data to hashes and MACs with the passes that only read their data: GHASH, POLYVAL and CBC-MAC.
 
 use lockstep_core::data::Data;
 use lockstep_core::work::{Pass, Segment};
@@ -36,7 +36,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// One side of the data, read-only.
+    /// Returns the input or the output of the data, read-only.
     pub(crate) fn of<'s>(self, data: &'s mut Data<'_>) -> Data<'s> {
         match self {
             Side::Input => data.input_only(),
@@ -45,10 +45,11 @@ impl Side {
     }
 }
 
-/// The key of a message, the hash or MAC, the data that are added to it, and a last block.
+/// A message to add: its key, its hash or MAC, the data to add, and an optional last block, which is added after the data.
 pub(crate) type Absorbed<'a, 'd> = (&'a Key, &'a mut Block, &'a mut Data<'d>, Option<Block>);
 
-/// Adds the data of all messages, padded with zeros to whole blocks, and then a last block if it is given.
+/// Adds the data of all messages, padded with zeros to whole blocks. After the data of a message, adds its last block, if there
+/// is one.
 pub(crate) fn data<'a, 'd: 'a>(
     executor: &dyn Executor,
     pass: Pass,
@@ -56,7 +57,7 @@ pub(crate) fn data<'a, 'd: 'a>(
     messages: impl Iterator<Item = Absorbed<'a, 'd>>,
 ) -> Result<()> {
     let mut messages: Vec<_> = messages.collect();
-    // The last partial block of each message, and its last block.
+    // For each message, the partial block at the end of its data, and the last block.
     let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
     for ((.., data, _), end) in messages.iter_mut().zip(&mut *ends) {
         let (len, tail) = (data.len(), data.len() % 16);

@@ -1,4 +1,5 @@
-//! The authenticated modes behind one type, for callers that choose the mode at run time, and the table of their properties.
+//! One type for all authenticated modes, for callers that choose the mode at run time, and a table with the properties of the
+//! modes.
 
 use std::ops::Range;
 
@@ -41,21 +42,22 @@ pub struct Row {
     key_words: &'static str,
     /// The lengths of nonces.
     pub nonces: Lengths,
-    /// True if a message need not have a nonce: an empty nonce is none.
+    /// True if a message may have no nonce. An empty nonce means that the message has no nonce.
     pub nonce_is_optional: bool,
     /// The lengths of tags.
     pub tags: Lengths,
-    /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
+    /// True if the tag precedes the ciphertext in a string that contains both. Otherwise the tag follows the ciphertext.
     pub has_tag_first: bool,
     /// True if [`Pieces`](crate::stream::Pieces) processes a message. CCM needs the lengths at its start.
     pub streams: bool,
-    /// The maximum number of strings of associated data of a message. In SIV, a nonce is one of them.
+    /// The maximum number of strings of associated data of a message. In SIV, a nonce counts as one of these strings.
     pub max_strings: usize,
-    /// The maximum length of a message in bytes. In CCM a nonce of more than 7 bytes lowers it.
+    /// The maximum length of a message in bytes. In CCM, a nonce of more than 7 bytes reduces this maximum.
     pub max_data: u64,
-    /// The fused AEADs that a device may have for the mode: sealing and opening.
+    /// The fused AEADs of this mode, for sealing and for opening. A device may support them. `None` if there is no fused AEAD
+    /// for the mode.
     pub fused: Option<[FusedAead; 2]>,
-    /// The passes that compose the mode: for sealing and for opening.
+    /// The passes of which the mode is composed, for sealing and for opening.
     passes: [&'static [Pass]; 2],
     run: Run,
 }
@@ -63,20 +65,20 @@ pub struct Row {
 /// Checks the lengths of a message.
 type Check = fn(&AeadMessage<'_>) -> Result<()>;
 
-/// Seals or opens messages whose keys have the same size and whose lengths have been checked. After an error, outputs that may have
-/// been written are zeroed.
+/// Seals or opens messages. All keys have the same size, and the lengths have been checked. After an error, outputs that may
+/// have been written are zeroed.
 type Process = fn(&dyn Executor, Direction, &mut [AeadMessage<'_>]) -> Result<()>;
 
 /// The functions of a mode.
 #[derive(Debug)]
 enum Run {
-    /// In a mode with one AES key.
+    /// The functions of a mode with one AES key.
     OneKey(Check, Process),
     /// SIV, which has two AES keys.
     Siv,
 }
 
-/// The properties that most modes have.
+/// The properties that most modes share.
 const USUAL: Row = Row {
     name: "",
     key_lengths: &[16, 24, 32],
@@ -169,7 +171,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
 ];
 
 impl Row {
-    /// True if the mode has keys of this length in bytes.
+    /// True if the mode allows keys of this length in bytes.
     #[inline]
     pub const fn has_keys_of(&self, len: usize) -> bool {
         // Iterators are not available in constant functions.
@@ -205,25 +207,25 @@ impl Aead {
         self.row().key_lengths
     }
 
-    /// The places of the body and of the tag in a string that has both, for a body and a tag of these lengths. This is the one
-    /// definition of the layout: [`Aead::split`] and [`Aead::split_mut`] use it.
+    /// Returns the ranges of the body and of the tag in a string that contains both. `body` and `tag` are their lengths.
+    /// [`Aead::split`] and [`Aead::split_mut`] use this function, so the layout is defined only here.
     ///
     /// # Panics
-    /// If the sum of the lengths overflows.
+    /// Panics if the sum of the lengths overflows.
     #[inline]
     pub fn layout(self, body: usize, tag: usize) -> (Range<usize>, Range<usize>) {
         let len = body.checked_add(tag).expect("a string in memory has less than 2^64 bytes");
         if self.row().has_tag_first { (tag..len, 0..tag) } else { (0..body, body..len) }
     }
 
-    /// Body and tag of a sealed message; `None` if it is shorter than a tag.
+    /// Splits a sealed message into body and tag. Returns `None` if the message is shorter than a tag of `tag` bytes.
     #[inline]
     pub fn split(self, sealed: &[u8], tag: usize) -> Option<(&[u8], &[u8])> {
         let (body, tag) = self.layout(sealed.len().checked_sub(tag)?, tag);
         Some((&sealed[body], &sealed[tag]))
     }
 
-    /// Does the same as [`Aead::split`], for memory that is written to.
+    /// As [`Aead::split`], but returns mutable slices.
     #[inline]
     pub fn split_mut(self, sealed: &mut [u8], tag: usize) -> Option<(&mut [u8], &mut [u8])> {
         let (body, tag) = self.layout(sealed.len().checked_sub(tag)?, tag);
@@ -231,13 +233,13 @@ impl Aead {
         Some(if self.row().has_tag_first { (second, first) } else { (first, second) })
     }
 
-    /// Body and tag in the order in which they stand in one string.
+    /// Returns body and tag in the order that they have in a string that contains both.
     pub fn in_order<'a>(self, body: &'a [u8], tag: &'a [u8]) -> [&'a [u8]; 2] {
         if self.row().has_tag_first { [tag, body] } else { [body, tag] }
     }
 
     /// True if the mode can run, by its fused AEAD or by its passes, on an executor that supports the operations for which
-    /// `supports` returns true. `size` is the size of the AES key. For GCM this assumes nonces of 12 bytes.
+    /// `supports` returns true. `size` is the size of the AES key. For GCM, the result is valid for nonces of 12 bytes.
     pub fn is_supported(
         self,
         direction: Direction,
@@ -253,19 +255,20 @@ impl Aead {
         row.fused.is_some_and(|fused| supports(Operation::Fused(fused[which]), size)) || composed()
     }
 
-    /// Encrypts and authenticates each message. All messages have keys of this mode.
+    /// Encrypts and authenticates each message. The keys of all messages must be keys of this mode.
     ///
     /// # Errors
-    /// [`Error::Order`] for a key of another mode, or for several strings of associated data in a mode other than SIV; [`Error::IvLength`],
-    /// [`Error::TagLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
+    /// [`Error::Order`] for a key of another mode, or for several strings of associated data in a mode other than SIV;
+    /// [`Error::IvLength`], [`Error::TagLength`] or [`Error::TooLong`]. These errors are returned before any message is
+    /// processed. Later errors: [`Error::NotSealed`] and errors of devices.
     ///
     #[doc = include_str!("after_error.md")]
     pub fn seal(self, executor: &dyn Executor, messages: &mut [Message<'_>]) -> Result<()> {
         self.run(executor, Direction::Encrypt, messages)
     }
 
-    /// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
-    /// field `status` of each message has its result.
+    /// Checks and decrypts each message. If the tag of a message is wrong, its output is zeroed. The outputs of messages with
+    /// right tags are valid. The field `status` of each message contains its result.
     ///
     /// # Errors
     /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`Aead::seal`].
@@ -275,7 +278,7 @@ impl Aead {
         self.run(executor, Direction::Decrypt, messages)
     }
 
-    /// [`Aead::seal`] or [`Aead::open`].
+    /// Calls [`Aead::seal`] or [`Aead::open`], according to `direction`.
     ///
     /// # Errors
     /// The errors of these functions.
@@ -301,11 +304,11 @@ impl Aead {
         run_converted(messages, |messages| self.run_messages(executor, direction, messages))
     }
 
-    /// Does the same as [`Aead::run`] for messages with the AES key, in a mode with one AES key. `AES-192-GCM-SIV`, which only OpenSSL
-    /// has, is allowed too.
+    /// As [`Aead::run`], but for modes with one AES key, and for messages that contain this AES key instead of an [`AeadKey`].
+    /// Also allows `AES-192-GCM-SIV`, which no other implementation than OpenSSL has.
     ///
     /// # Errors
-    /// Those of [`Aead::run`]; [`Error::Order`] for SIV.
+    /// The errors of [`Aead::run`], and [`Error::Order`] for SIV.
     ///
     #[doc = include_str!("after_error.md")]
     pub fn run_messages(
@@ -327,7 +330,7 @@ fn run_converted(
     messages: &mut [Message<'_>],
     run: impl FnOnce(&mut [AeadMessage<'_>]) -> Result<()>,
 ) -> Result<()> {
-    // A single message is the common case. It needs no allocation.
+    // A call with a single message is the common case, so it avoids the allocation.
     if let [message] = messages {
         let mut single = [message.as_aead_message()];
         let outcome = run(&mut single);
@@ -354,18 +357,18 @@ const ANY_NONCES: Lengths = Lengths { ranges: &[0..=usize::MAX], words: "any num
 #[derive(Debug, Clone)]
 pub struct AeadKey {
     mode: Aead,
-    /// The AES key; in SIV the key of S2V.
+    /// The AES key. In SIV, the key of S2V.
     key: Key,
-    /// The key of CTR, in SIV. It is in a box, because an empty `Option<Key>` would have unused bytes, into which a move can copy
-    /// secrets from the stack.
+    /// The key of CTR in SIV. It is in a box, because an empty `Option<Key>` would contain unused bytes, and moving the value
+    /// could copy secrets from the stack into them.
     ctr: Option<Box<Key>>,
 }
 
 impl AeadKey {
-    /// A key for a mode.
+    /// Creates a key for a mode.
     ///
     /// # Errors
-    /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
+    /// [`Error::ModeKey`] if the mode does not allow keys of this length (see [`Aead::key_lengths`]).
     pub fn new(mode: Aead, bytes: &[u8]) -> Result<AeadKey> {
         let row = mode.row();
         if !row.has_keys_of(bytes.len()) {
@@ -379,8 +382,8 @@ impl AeadKey {
         Ok(AeadKey { mode, key: Key::new(key)?, ctr })
     }
 
-    /// A key of GCM-SIV from any AES key. A key of 24 bytes, which [`AeadKey::new`] refuses, is outside RFC 8452: it makes
-    /// `AES-192-GCM-SIV` as OpenSSL has it. Other programs cannot open its messages.
+    /// Creates a key of GCM-SIV from an AES key of any size. [`AeadKey::new`] rejects keys of 24 bytes, because RFC 8452 does
+    /// not define them. With such a key, the mode is OpenSSL's `AES-192-GCM-SIV`, and other programs cannot open its messages.
     pub fn gcm_siv(key: Key) -> AeadKey {
         AeadKey { mode: Aead::GcmSiv, key, ctr: None }
     }
@@ -407,34 +410,36 @@ impl AeadKey {
 pub struct Message<'d> {
     /// The key.
     pub key: &'d AeadKey,
-    /// The nonce. In SIV it is optional: if it is not empty, it is the last string of associated data (RFC 5297, section 3).
+    /// The nonce. In SIV, the nonce is optional. If it is not empty, it is processed as the last string of associated data (RFC
+    /// 5297, section 3).
     pub nonce: &'d [u8],
-    /// Strings of associated data: at most one, except in SIV.
+    /// The strings of associated data. Modes other than SIV allow at most one string.
     pub aad: &'d [&'d [u8]],
-    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
+    /// The data. Sealing reads plaintext and writes ciphertext. Opening reads ciphertext and writes plaintext.
     pub data: Data<'d>,
-    /// The tag; in SIV the synthetic IV.
+    /// The tag. In SIV, the synthetic IV.
     pub tag: Tag<'d>,
     /// The outcome.
     pub status: Status,
 }
 
 impl std::fmt::Debug for Message<'_> {
-    /// Prints no content of buffers.
+    /// Prints no contents of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Message").field("key", &self.key).field("data", &self.data).finish_non_exhaustive()
     }
 }
 
 impl<'d> Message<'d> {
-    /// The message without all strings of associated data but the first.
+    /// Returns the message as an [`AeadMessage`], with only the first string of associated data.
     fn as_aead_message(&mut self) -> AeadMessage<'_> {
         let aad = self.aad.first().copied().unwrap_or_default();
         let (data, tag) = (self.data.reborrow(), self.tag.reborrow());
         AeadMessage { key: &self.key.key, nonce: self.nonce, aad, data, tag, status: self.status }
     }
 
-    /// The parts of a message of SIV that [`AeadMessage`] does not have.
+    /// Returns the parts of a message of SIV that [`AeadMessage`] does not contain: the key of CTR, and all strings of
+    /// associated data.
     fn siv_source(&self) -> siv::Source<'d> {
         let ctr = self.key.ctr.as_deref().expect("the mode of the key was checked");
         let nonce = (!self.nonce.is_empty()).then_some(self.nonce);

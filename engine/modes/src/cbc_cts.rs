@@ -12,15 +12,17 @@ use crate::executor::Executor;
 use crate::incremental::{BlockIo, KeyedExecutor, Planned, SliceIo};
 use crate::message::{Cipher, Direction};
 
-/// The order of the last two ciphertext blocks. Let C(n-1)* be the stolen block without the bytes that were stolen.
+/// The order of the last two ciphertext blocks. C(n-1) is the block from which bytes were stolen, and C(n-1)* is this block
+/// without the stolen bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Variant {
-    /// CBC-CS1: C(n-1)* before C(n). Equal to CBC if the message consists of whole blocks.
+    /// CBC-CS1: C(n-1)* precedes C(n). Equal to CBC if the message consists of whole blocks.
     #[default]
     Cs1,
-    /// CBC-CS2: C(n) before C(n-1)* if the last block is partial; equal to CBC if the message consists of whole blocks.
+    /// CBC-CS2: C(n) precedes C(n-1)* if the last block is partial. Equal to CBC if the message consists of whole blocks.
     Cs2,
-    /// CBC-CS3: C(n) before C(n-1)*, also if the message consists of whole blocks. A message of one block is equal to CBC.
+    /// CBC-CS3: C(n) precedes C(n-1)*, even if the message consists of whole blocks. Equal to CBC if the message consists of
+    /// one block.
     Cs3,
 }
 
@@ -37,11 +39,11 @@ impl Variant {
     }
 }
 
-/// Encrypts or decrypts a message in host memory, in place. The message has at least 16 bytes. `iv` is set to C(n), the
-/// encryption of the last block.
+/// Encrypts or decrypts a message in host memory, in place. The message has at least 16 bytes. After the call, `iv` is C(n),
+/// the encryption of the last block.
 ///
 /// # Errors
-/// [`Error::DataLength`] before anything is done; errors of devices.
+/// [`Error::DataLength`], with the message unchanged; errors of devices.
 pub fn run_in_place(
     executor: &dyn Executor,
     direction: Direction,
@@ -54,10 +56,10 @@ pub fn run_in_place(
     run(&mut Planned::new(executor, key), direction, variant, iv, &mut io)
 }
 
-/// Encrypts or decrypts a whole message of at least 16 bytes. `state` is the IV, and is set to C(n).
+/// Encrypts or decrypts a whole message of at least 16 bytes. Before the call, `state` is the IV. After the call, it is C(n).
 ///
 /// # Errors
-/// [`Error::DataLength`] and [`Error::OutputLength`] before anything is done; errors of the executor.
+/// [`Error::DataLength`] and [`Error::OutputLength`], with the message unchanged; errors of the executor.
 pub fn run<E: KeyedExecutor>(
     executor: &mut E,
     direction: Direction,
@@ -79,7 +81,7 @@ pub fn run<E: KeyedExecutor>(
     }
 }
 
-/// Encrypts a message whose last `tail` bytes, 1 to 16, are its last block.
+/// Encrypts a message whose last block consists of its last `tail` bytes (1 to 16).
 fn encrypt_stealing<E: KeyedExecutor>(
     executor: &mut E,
     variant: Variant,
@@ -88,11 +90,11 @@ fn encrypt_stealing<E: KeyedExecutor>(
     io: &mut impl BlockIo,
 ) -> Result<(), E::Error> {
     let whole = io.len() - tail;
-    // The output may overlap this input, so the input is read first. The rest of the block is zero.
+    // The output may overlap this input, so the input is read first. The bytes of the block after these `tail` bytes are zero.
     let mut last = Zeroizing::new(Block::default());
     io.read(whole, &mut last[..tail]);
     executor.run(Pass::CbcEncrypt, state, io.part(0, 0, whole))?;
-    // The chaining state is the last ciphertext block.
+    // After a pass of CBC, the chaining state is the last ciphertext block.
     let stolen = *state;
     executor.run(Pass::CbcEncrypt, state, Span::in_place(&mut *last))?;
     let at = whole - 16;
@@ -106,7 +108,7 @@ fn encrypt_stealing<E: KeyedExecutor>(
     Ok(())
 }
 
-/// Decrypts a message whose last `tail` bytes, 1 to 16, are its last block.
+/// Decrypts a message whose last block consists of its last `tail` bytes (1 to 16).
 fn decrypt_stealing<E: KeyedExecutor>(
     executor: &mut E,
     variant: Variant,
@@ -123,7 +125,8 @@ fn decrypt_stealing<E: KeyedExecutor>(
     if body > 0 {
         executor.run(Pass::CbcDecrypt, state, io.part(0, 0, body))?;
     }
-    // The decryption of C(n) is the last plaintext block, padded with zeros, XOR C(n-1): its end is the stolen end of C(n-1).
+    // Let P be the last plaintext block, padded with zeros. The decryption of C(n) is P XOR C(n-1). Because the padding is
+    // zero, the end of this value is the stolen end of C(n-1).
     let mut last = Zeroizing::new(Block::default());
     last.copy_from_slice(full);
     executor.run(Pass::EcbDecrypt, &mut [0; 16], Span::in_place(&mut *last))?;

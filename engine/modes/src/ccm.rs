@@ -1,7 +1,7 @@
-//! CCM (SP 800-38C): CTR and a CBC-MAC, which is serial within a message and parallel across messages.
+//! CCM (SP 800-38C): CTR with a CBC-MAC. The CBC-MAC is serial within a message and parallel across messages.
 //!
-//! Nonces have 7 to 13 bytes and must never repeat under one key. A longer nonce lowers the maximum message length.
-//! Tags have 4, 6, 8, 10, 12, 14 or 16 bytes.
+//! Nonces have 7 to 13 bytes and must never repeat under one key. The longer the nonce, the shorter the maximum message. Tags
+//! have 4, 6, 8, 10, 12, 14 or 16 bytes.
 
 use crate::absorb::Side;
 use crate::composed;
@@ -25,7 +25,7 @@ pub const TAGS: Lengths = Lengths {
 /// # Errors
 /// Errors of devices.
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    // A vector that grows would leave copies of MACs that are not wiped.
+    // The capacity is reserved, because a vector that grows would leave copies of MACs that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
     for message in &*messages {
         // The input of the MAC before the data is short, so it is processed message by message, in one pass.
@@ -45,7 +45,7 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
     check(message.nonce.len(), message.tag.len(), message.data.len() as u64)
 }
 
-/// Checks the lengths that SP 800-38C, A.1, allows.
+/// Checks the lengths of nonce, tag and data against SP 800-38C, A.1.
 pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     NONCES.check_nonce("CCM", nonce)?;
     TAGS.check_tag("CCM", tag)?;

@@ -1,4 +1,4 @@
-//! The modes without authentication. Each mode consists of one pass; XTS also has ciphertext stealing.
+//! The modes without authentication. Each mode is one pass. XTS additionally uses ciphertext stealing.
 
 use lockstep_core::data::Data;
 use lockstep_core::work::{Segment, Tweak};
@@ -9,8 +9,9 @@ use crate::message::{Cipher, CipherKey, Direction, Message};
 use crate::xts;
 
 impl Cipher {
-    /// Processes one message, without allocating. The IV is updated as documented for [`Pass`](lockstep_core::work::Pass). The next
-    /// call then continues the message, if this call ended at a block boundary.
+    /// Processes one message without allocating memory. The IV is updated as documented for
+    /// [`Pass`](lockstep_core::work::Pass). If this call ends at a block boundary, the next call with the updated IV continues
+    /// the message.
     ///
     /// # Errors
     /// The errors of [`Cipher::run`].
@@ -28,16 +29,17 @@ impl Cipher {
             return xts::run(executor, direction, 0, &mut [Message { key, iv, data }]);
         }
         let tweak = key.tweak().map(|key| Tweak { key, position: 0 });
-        // This function is inlined, so that the caller writes the fields of the data to the segment. A copy by vectors would have to wait
-        // for the stores of the fields, which wait for the output of the previous work.
+        // This function is inlined, so that the caller writes the fields of the data directly to the segment. If the fields
+        // were copied as vectors, the copy would have to wait for the stores of the fields, which wait for the output of the
+        // previous call.
         executor.run_pass(self.pass(direction), &mut [Segment { key: key.data(), tweak, state: iv, data }])
     }
 
     /// Processes a batch of messages, with one call of the device for each key size.
     ///
     /// # Errors
-    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`] before anything is
-    /// done; errors of devices.
+    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`], with all messages
+    /// unchanged; errors of devices.
     pub fn run(
         self,
         executor: &dyn Executor,

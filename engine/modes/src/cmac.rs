@@ -14,7 +14,7 @@ use lockstep_core::{Block, Key, KeySize, Result};
 /// Computes the CMAC of each message, in one batch.
 ///
 /// # Errors
-/// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
+/// [`lockstep_core::Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     for size in KeySize::ALL {
         let of_size = messages.iter_mut().filter(|message| message.key.size() == size);
@@ -32,14 +32,14 @@ pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result
 pub struct CmacMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// The data to authenticate; any length.
+    /// The data to authenticate. Any length is allowed.
     pub data: &'d [u8],
-    /// The place to which the MAC is written.
+    /// The MAC is written here.
     pub mac: &'d mut Block,
 }
 
 impl std::fmt::Debug for CmacMessage<'_> {
-    /// Prints no content of buffers.
+    /// Prints no contents of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CmacMessage").field("key", &self.key).finish_non_exhaustive()
     }
@@ -50,8 +50,8 @@ impl<'d> CmacMessage<'d> {
         CmacMessage { key: self.key, data: self.data, mac: self.mac }
     }
 
-    /// Splits off the last block, which has 1 to 16 bytes, or 0 bytes for an empty message. The first part consists of all
-    /// blocks before it.
+    /// Splits the data into all blocks before the last block, and the last block. The last block has 1 to 16 bytes, or 0 bytes
+    /// if the message is empty.
     fn split_last(&self) -> (&'d [u8], &'d [u8]) {
         self.data.split_at(self.data.len().saturating_sub(1) & !15)
     }
@@ -68,7 +68,7 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> R
     });
     run_pass(executor, Pass::CbcMac, blocks)?;
     let mut lasts = Zeroizing::new(vec![[0; 16]; ends.len()]);
-    // The encryption of a zero block is its CBC-MAC.
+    // The CBC-MAC of a zero block is its encryption, from which the subkeys are derived.
     let subkeys =
         ends.iter().zip(&mut *lasts).map(|(end, subkey)| (end.key, subkey, Data::read_only(&[0; 16])));
     run_pass(executor, Pass::CbcMac, subkeys)?;

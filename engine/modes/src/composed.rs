@@ -1,5 +1,5 @@
-//! The authenticated modes that are composed of CTR and a MAC: GCM, CCM, EAX, GCM-SIV and SIV. Each pass runs over all messages at
-//! once.
+//! The authenticated modes that are composed of CTR and a MAC: GCM, CCM, EAX, GCM-SIV and SIV. Each pass processes all messages
+//! in one call.
 
 use lockstep_core::gcm::settle;
 use lockstep_core::work::{AeadMessage, Pass, Status};
@@ -12,10 +12,11 @@ use crate::{invalidate, run_pass, zero_failed};
 
 /// The state of a message.
 pub(crate) trait State: Sized {
-    /// The key and the counter of the data, and the tag, after it has been computed. `key` is the key of the message.
+    /// Returns the key of CTR, the counter of the data, and the tag. The tag is valid after [`State::compute_tags`]. `key` is
+    /// the key of the message.
     fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block);
 
-    /// Computes the tags of all messages. The text that the MAC authenticates is on the given side of the data.
+    /// Computes the tags of all messages. `side` states whether the MAC authenticates the input or the output of the messages.
     ///
     /// # Errors
     /// Errors of devices.
@@ -51,7 +52,7 @@ pub(crate) fn run<S: State>(
     } else {
         apply_ctr(executor, ctr, pairs).and_then(|()| tags(executor, pairs, Side::Output))
     };
-    // If plaintext exists before its tag is checked, it must be zeroed if the check fails or does not happen.
+    // If plaintext is written before its tag is checked, the plaintext must be zeroed if the check fails or cannot be made.
     outcome.and_then(|()| zero_failed(executor, messages)).inspect_err(|_| invalidate(executor, messages))
 }
 

@@ -1,5 +1,6 @@
-//! EAX (Bellare, Rogaway and Wagner, "The EAX Mode of Operation", FSE 2004): CTR, whose counter starts with a MAC of the nonce, and
-//! CMACs of the nonce, the associated data and the ciphertext. The MACs are serial within a message and parallel across messages.
+//! EAX (Bellare, Rogaway and Wagner, "The EAX Mode of Operation", FSE 2004): CTR with CMACs of the nonce, the associated data
+//! and the ciphertext. The first counter of CTR is the MAC of the nonce. The MACs are serial within a message and parallel
+//! across messages.
 //!
 //! Nonces have any length; 16 random bytes are recommended. Tags have 1 to 16 bytes. A nonce must never be used twice with the
 //! same key.
@@ -32,15 +33,16 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
     ALL_TAGS.check_tag("EAX", message.tag.len())
 }
 
-/// The string before the nonce (0), the associated data (1) or the ciphertext (2) in their MAC: OMAC^t of the paper.
+/// The block that precedes the nonce (0), the associated data (1) or the ciphertext (2) in the computation of their MAC, which
+/// is OMAC^t in the paper.
 const fn prefix(number: u8) -> Block {
     (number as u128).to_be_bytes()
 }
 
 struct State {
-    /// The MAC of the nonce, from which the counter starts.
+    /// The counter. It starts as the MAC of the nonce.
     counter: Zeroizing<Block>,
-    /// The XOR of the MACs of the nonce and of the associated data, then the tag.
+    /// First the XOR of the MACs of the nonce and of the associated data; later the tag.
     tag: Zeroizing<Block>,
 }
 
@@ -57,7 +59,7 @@ impl State {
     }
 }
 
-/// OMAC^t of a string in memory of the host, for each message.
+/// Computes OMAC^t of one string of each message. The strings are in host memory.
 fn omac(
     executor: &dyn Executor,
     messages: &[AeadMessage<'_>],
@@ -88,7 +90,7 @@ impl composed::State for State {
             if len > 0 {
                 return len;
             }
-            // The prefix is the only block, and therefore the last.
+            // The ciphertext is empty, so the prefix is the only block and therefore the last block.
             end[..16].copy_from_slice(&PREFIX);
             16
         })?;

@@ -1,4 +1,4 @@
-//! GCM and GMAC (SP 800-38D): CTR and GHASH, fused if the device supports it.
+//! GCM and GMAC (SP 800-38D): CTR and GHASH, in one fused kernel if the device has such a kernel.
 //!
 //! Tags have 4, 8 or 12 to 16 bytes. Nonces have any length except 0; 12 bytes are recommended.
 //! A nonce must never be used twice with the same key: two messages with the same nonce reveal the authentication key.
@@ -26,7 +26,7 @@ pub const NONCES: Lengths = Lengths { ranges: &[1..=MAX_AAD_OR_IV as usize], wor
 /// The fused AEADs of GCM: sealing and opening.
 pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];
 
-/// GMAC: the tag of associated data without a message.
+/// Computes the GMAC of `data`: the tag of a message that consists only of associated data.
 ///
 /// # Errors
 /// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks GHASH and cannot use fused GCM instead,
@@ -45,9 +45,9 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
     })
 }
 
-/// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
-/// AEAD if the executor supports it, otherwise passes. Nonces and associated data are short, so they are processed message by
-/// message.
+/// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused AEAD
+/// if the executor supports it, otherwise passes. Nonces and associated data are short, so those of each message are processed
+/// separately.
 ///
 /// # Errors
 /// Errors of devices.
@@ -56,7 +56,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
     if fits && run_fused(executor, FUSED[direction as usize], messages)? {
         return Ok(());
     }
-    // A vector that grows would leave copies of hashes that are not wiped.
+    // The capacity is reserved, because a vector that grows would leave copies of hashes that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
     for message in &*messages {
         let mut state = CtrMac::gcm(first_counter(executor, message.key, message.nonce)?);
@@ -74,7 +74,7 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
     check_aad(message.aad.len() as u64)
 }
 
-/// Checks the lengths that SP 800-38D, 5.2.1, allows, except that of the associated data.
+/// Checks the lengths of nonce, tag and data against SP 800-38D, 5.2.1.
 pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     TAGS.check_tag("GCM", tag)?;
     NONCES.check_nonce("GCM", nonce)?;
@@ -86,8 +86,8 @@ pub(crate) fn check_aad(aad: u64) -> Result<()> {
     check_limit("GCM", "associated data", aad, MAX_AAD_OR_IV)
 }
 
-/// The pre-counter block J0 (SP 800-38D, 7.1, step 2). Unless the nonce has 12 bytes, it is a hash of the nonce, from
-/// which the authentication key can be computed. Therefore it is wiped.
+/// Returns the pre-counter block J0 (SP 800-38D, 7.1, step 2). If the nonce does not have 12 bytes, J0 is a hash of the nonce.
+/// The authentication key can be computed from this hash and the nonce, so J0 is wiped.
 pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Zeroizing<Block>> {
     if nonce.len() == 12 {
         return Ok(Zeroizing::new(counter_block(nonce, 1)));

@@ -2,8 +2,8 @@
 //! first counter block.
 //!
 //! If a nonce is used twice with the same key, an observer learns only whether the two messages are equal. The nonces should
-//! nevertheless differ: the limits in section 6 of the RFC are for distinct nonces. The tag depends on the whole plaintext,
-//! so a message cannot be encrypted in pieces, and it cannot be authenticated before it has been decrypted.
+//! nevertheless differ: the limits in section 6 of the RFC are for distinct nonces. The tag depends on the whole plaintext, so
+//! a message cannot be encrypted in pieces, and can only be authenticated after it has been decrypted.
 
 use zeroize::Zeroizing;
 
@@ -21,8 +21,8 @@ pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 /// The fused AEADs of GCM-SIV: sealing and opening.
 pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSivSeal, FusedAead::GcmSivOpen];
 
-/// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Keys have 16 or 32 bytes as
-/// in the RFC, or 24 bytes as in OpenSSL. Uses the fused AEAD if the executor supports it, otherwise passes.
+/// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Keys have 16 or 32
+/// bytes, as RFC 8452 defines, or 24 bytes, as in OpenSSL. Uses the fused AEAD if the executor supports it, otherwise passes.
 ///
 /// # Errors
 /// Errors of devices.
@@ -40,9 +40,9 @@ struct State {
     authentication: Key,
     /// The message-encryption key.
     encryption: Key,
-    /// The hash, then the tag.
+    /// First the hash, later the tag.
     tag: Zeroizing<Block>,
-    /// The counter block, which is made from the tag.
+    /// The counter block, which is derived from the tag.
     counter: Zeroizing<Block>,
 }
 
@@ -50,7 +50,8 @@ impl State {
     /// Derives the keys of all messages (RFC 8452, section 4). All keys have the same size.
     fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
         let Some(size) = messages.first().map(|message| message.key.size()) else { return Ok(Vec::new()) };
-        // Half of each block is used: two blocks make the authentication key, and the others the encryption key.
+        // Only half of each block is used. The first two blocks provide the authentication key, and all later blocks the
+        // encryption key.
         let count = 2 + size.bytes() / 8;
         let mut blocks = Zeroizing::new(vec![[0; 16]; count * messages.len()]);
         for (message, blocks) in messages.iter().zip(blocks.chunks_mut(count)) {
@@ -82,7 +83,7 @@ impl State {
     }
 }
 
-/// The first counter block of a message with this tag of 16 bytes.
+/// Returns the first counter block of a message with this tag of 16 bytes.
 fn counter_of(tag: &[u8]) -> Block {
     let mut counter = Block::default();
     counter.copy_from_slice(tag);
@@ -90,7 +91,7 @@ fn counter_of(tag: &[u8]) -> Block {
     counter
 }
 
-/// The tags of the plaintexts, and the first counter block of each message (RFC 8452, section 4).
+/// The tag is computed from the plaintext, and the first counter block from the tag (RFC 8452, section 4).
 impl composed::State for State {
     fn parts<'s>(&'s mut self, _: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
         (&self.encryption, &mut self.counter, &self.tag)

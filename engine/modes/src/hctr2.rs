@@ -1,8 +1,9 @@
 //! AES-HCTR2 (Crowley, Huckleberry and Biggers, "Length-preserving encryption with HCTR2", 2021): a wide-block cipher. The
-//! ciphertext has the length of the plaintext, and each of its bits depends on each bit of the plaintext and of the tweak.
+//! ciphertext has the length of the plaintext, and each bit of the ciphertext depends on each bit of the plaintext and of the
+//! tweak.
 //!
-//! It is for disk sectors and file names, where there is no room for a tag. It does not authenticate. Equal plaintexts with
-//! equal tweaks have equal ciphertexts.
+//! HCTR2 is intended for disk sectors and file names, where there is no room for a tag. It does not authenticate the data.
+//! Equal plaintexts with equal tweaks have equal ciphertexts.
 
 use zeroize::Zeroizing;
 
@@ -17,21 +18,21 @@ use lockstep_core::{Block, Error, Key, Result};
 /// A key of HCTR2 with the values that are derived from it.
 pub struct Hctr2Key {
     key: Key,
-    /// The encrypted block of number 0: the key of POLYVAL.
+    /// The key of POLYVAL: the encryption of the block with number 0.
     hash: Key,
-    /// The encrypted block of number 1.
+    /// The value L of the paper: the encryption of the block with number 1.
     l: Box<Zeroizing<Block>>,
 }
 
 impl Hctr2Key {
-    /// Derives the hash key.
+    /// Derives the hash key and the value L from the key.
     ///
     /// # Errors
     /// Errors of devices.
     pub fn new(executor: &dyn Executor, key: Key) -> Result<Hctr2Key> {
         let mut blocks = Zeroizing::new([[0; 16], 1u128.to_le_bytes()]);
         ecb(executor, Direction::Encrypt, &key, blocks.as_flattened_mut())?;
-        // On the heap, as the bytes of keys: a move leaves no copy.
+        // The value is on the heap, as the bytes of keys are, so that moving the structure leaves no copy.
         let mut l = Box::new(Zeroizing::new([0; 16]));
         l.copy_from_slice(&blocks[1]);
         Ok(Hctr2Key { hash: Key::new(&blocks[0])?, l, key })
@@ -53,7 +54,7 @@ impl Hctr2Key {
 /// Encrypts or decrypts a message of at least 16 bytes. The tweak may have any length.
 ///
 /// # Errors
-/// [`Error::DataLength`] before anything is done; errors of devices. After an error of a device, the output is invalid.
+/// [`Error::DataLength`], with the message unchanged; errors of devices. After an error of a device, the output is invalid.
 pub fn run(
     executor: &dyn Executor,
     direction: Direction,

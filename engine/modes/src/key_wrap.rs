@@ -5,11 +5,12 @@
 //! | [`Icv::KW`] | KW (SP 800-38F, 6.2; RFC 3394) | a multiple of 8 bytes, at least 16 |
 //! | [`Icv::KWP`] | KWP (SP 800-38F, 6.3; RFC 5649) | 1 to 2^32 - 1 bytes |
 //!
-//! Equal plaintexts have equal ciphertexts under one key. The algorithms are serial: n semiblocks (8 bytes each) take 6n
-//! operations on single blocks, one after the other.
+//! Under one key, equal plaintexts have equal ciphertexts. The algorithms are serial: wrapping n semiblocks of 8 bytes requires
+//! 6n operations on single blocks, one after the other.
 //!
-//! [`wrap_in_place`] and [`unwrap_in_place`] are the same algorithms over a [`KeyedExecutor`], with any integrity check value. They
-//! take or return the first semiblock of the ciphertext separately. The rest of the ciphertext is as long as the plaintext.
+//! [`wrap_in_place`] and [`unwrap_in_place`] are the same algorithms over a [`KeyedExecutor`], with any integrity check value.
+//! They take or return the first semiblock of the ciphertext separately. All other semiblocks of the ciphertext together are as
+//! long as the padded plaintext.
 
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
@@ -24,12 +25,12 @@ use crate::message::Direction;
 /// Half a block, the unit of key wrap.
 pub type Semiblock = [u8; 8];
 
-/// The algorithm, and its integrity check value.
+/// The algorithm of key wrap, with its integrity check value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Icv {
     /// KW.
     Whole(Semiblock),
-    /// KWP. The other half of the check value is the length of the plaintext.
+    /// KWP. The second half of its check value is the length of the plaintext.
     Padded([u8; 4]),
 }
 
@@ -56,7 +57,7 @@ impl Icv {
     }
 }
 
-/// The designated cipher function (SP 800-38F, 5.1): the direction of AES that wrapping uses.
+/// The designated cipher function (SP 800-38F, 5.1), which states whether wrapping encrypts or decrypts blocks with AES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CipherFunction {
     /// Wrapping encrypts blocks, and unwrapping decrypts them, as in RFC 3394 and RFC 5649.
@@ -66,7 +67,7 @@ pub enum CipherFunction {
 }
 
 impl CipherFunction {
-    /// The pass over a block when wrapping (`Encrypt`) or unwrapping (`Decrypt`).
+    /// Returns the pass for a block when wrapping (`Encrypt`) or unwrapping (`Decrypt`).
     fn pass(self, direction: Direction) -> Pass {
         let encrypts = (self == CipherFunction::Forward) == (direction == Direction::Encrypt);
         if encrypts { Pass::EcbEncrypt } else { Pass::EcbDecrypt }
@@ -86,11 +87,12 @@ pub fn wrap(executor: &dyn Executor, kek: &Key, icv: Icv, plaintext: &[u8]) -> R
     Ok(std::mem::take(&mut *out))
 }
 
-/// KW-AD or KWP-AD (SP 800-38F, 6.2 and 6.3, algorithms 4 and 6): unwraps a ciphertext. The result is 8 bytes shorter, in KWP up to 15
-/// bytes.
+/// KW-AD or KWP-AD (SP 800-38F, 6.2 and 6.3, algorithms 4 and 6): unwraps a ciphertext. The result is 8 bytes shorter than the
+/// ciphertext; in KWP, it is 8 to 15 bytes shorter.
 ///
 /// # Errors
-/// [`Error::DataLength`]; [`Error::AuthenticationFailed`], also if the length or the padding is wrong; errors of devices.
+/// [`Error::DataLength`]; [`Error::AuthenticationFailed`] if the check value, the encoded length or the padding is wrong;
+/// errors of devices.
 pub fn unwrap(
     executor: &dyn Executor,
     kek: &Key,
@@ -101,7 +103,7 @@ pub fn unwrap(
     let (first, rest) = ciphertext.split_first_chunk().expect("the length was checked");
     let (mut executor, mut out) = (Planned::new(executor, kek), Zeroizing::new(rest.to_vec()));
     let len = unwrap_in_place(&mut executor, CipherFunction::Forward, icv, *first, &mut out)?;
-    // The bytes after the plaintext are zero.
+    // The removed bytes are zero, so they need not be wiped.
     out.truncate(len);
     Ok(out)
 }
@@ -111,14 +113,15 @@ pub fn padded_len(len: usize) -> usize {
     len.next_multiple_of(8)
 }
 
-/// Wraps in place. `data` starts with the plaintext of `len` bytes, and has [`padded_len`] bytes; the bytes after the plaintext
-/// are overwritten. Replaces `data` by the ciphertext without its first semiblock, and returns this semiblock.
+/// Wraps in place. `data` starts with the plaintext of `len` bytes, and has a length of [`padded_len`] bytes. The bytes after
+/// the plaintext are overwritten. Replaces `data` by all semiblocks of the ciphertext except the first, and returns the first
+/// semiblock.
 ///
 /// # Errors
-/// [`Error::DataLength`] before anything is done; errors of the executor.
+/// [`Error::DataLength`], with `data` unchanged; errors of the executor.
 ///
 /// # Panics
-/// If `data` does not have [`padded_len`] bytes.
+/// Panics if `data` does not have [`padded_len`] bytes.
 pub fn wrap_in_place<E: KeyedExecutor>(
     executor: &mut E,
     function: CipherFunction,
@@ -140,10 +143,10 @@ pub fn wrap_in_place<E: KeyedExecutor>(
     w(executor, function, Direction::Encrypt, first, data)
 }
 
-/// Unwraps in place. `first` is the first semiblock of the ciphertext, and `data` the others, which are replaced by the plaintext
-/// and, in KWP, zeros. Returns the length of the plaintext. The check value, and in KWP length and padding, are all checked, in
-/// constant time and with the same error, so that the error reveals nothing about the plaintext. After any error but
-/// [`Error::DataLength`], `data` is zero.
+/// Unwraps in place. `first` is the first semiblock of the ciphertext, and `data` contains all other semiblocks. Replaces
+/// `data` by the plaintext, followed in KWP by zeros, and returns the length of the plaintext. The check value, and in KWP also
+/// the length and the padding, are checked in constant time. All of these checks return the same error, so the error reveals
+/// nothing about the plaintext. After any error except [`Error::DataLength`], `data` is zeroed.
 ///
 /// # Errors
 /// [`Error::DataLength`], with `data` unchanged; [`Error::AuthenticationFailed`]; errors of the executor.
@@ -160,7 +163,7 @@ pub fn unwrap_in_place<E: KeyedExecutor>(
     checked.inspect_err(|_| data.zeroize())
 }
 
-/// Checks the integrity check value that was found, and the padding; returns the length of the plaintext.
+/// Checks the integrity check value `found` and the padding. Returns the length of the plaintext.
 fn check(icv: Icv, found: &Semiblock, data: &[u8]) -> Result<usize, Error> {
     let (good, len) = match icv {
         Icv::Whole(icv) => (found.ct_eq(&icv), data.len()),
@@ -174,7 +177,7 @@ fn check(icv: Icv, found: &Semiblock, data: &[u8]) -> Result<usize, Error> {
                 let is_plaintext = used.ct_gt(&i);
                 good &= is_plaintext | byte.ct_eq(&0);
             }
-            // The length is at most the length of the data if it is good, so it fits in a `usize`.
+            // If `good` is true, `len` is at most the length of the data, so it fits in a `usize`.
             (good, len as usize)
         }
     };
@@ -197,7 +200,7 @@ fn w<E: KeyedExecutor>(
     }
     for round in 0..6 {
         for step in 0..n {
-            // The inverse takes all steps in reverse order.
+            // The inverse makes the same steps in reverse order.
             let (round, i) = if wraps { (round, step) } else { (5 - round, n - 1 - step) };
             let t = (n * round + i + 1) as u64;
             let r = &mut data[8 * i..8 * i + 8];

@@ -1,11 +1,11 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch. [`hctr2`] and [`cbc_cts`] (CBC with
-//! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`], [`ccm`] and [`eax`] implement the
-//! authenticated modes. The functions `run` of these modules expect messages whose lengths have been checked; [`Aead::run`] and
-//! [`Aead::run_messages`] check them. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole
-//! messages and return when the messages have been processed. [`stream`] has the incremental forms, which use the engine of
-//! [`incremental`].
+//! ciphertext stealing) are two further modes without authentication. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`], [`ccm`]
+//! and [`eax`] implement the authenticated modes. The functions `run` of these modules require messages whose lengths have been
+//! checked. [`Aead::run`] and [`Aead::run_messages`] check the lengths. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`]
+//! compute MACs. These functions take whole messages and return when the messages have been processed. [`stream`] contains the
+//! incremental forms of the modes, which use the engine in [`incremental`].
 #![forbid(unsafe_code)]
 
 mod absorb;
@@ -41,8 +41,8 @@ pub use executor::Executor;
 
 pub use message::{Cipher, CipherKey, Direction, Message};
 
-/// Seals or opens messages in a mode with one AES key: checks them with `check`, processes the messages of each key size
-/// separately, because kernels depend on the key size, and checks that every message was processed.
+/// Seals or opens messages in a mode with one AES key. First checks the messages with `check`. Then processes the messages of
+/// each key size separately, because kernels depend on the key size. Finally checks that every message has been processed.
 fn run_mode(
     executor: &dyn Executor,
     direction: Direction,
@@ -88,12 +88,12 @@ fn by_key_size(
     Ok(())
 }
 
-/// The statuses of messages that borrow the data of others.
+/// Returns the statuses of messages, and drops the messages, which ends their borrows of the data of other messages.
 fn statuses(messages: Vec<AeadMessage<'_>>) -> Vec<Status> {
     messages.iter().map(|message| message.status).collect()
 }
 
-/// Checks that the messages have tags to write when sealing and tags to compare with when opening. Sets the status of all
+/// Checks that each message has a tag to write when sealing, and a tag to compare with when opening. Sets the status of all
 /// messages to [`Status::Pending`].
 fn check_tags(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
     let (seals, what) = match direction {
@@ -114,10 +114,10 @@ fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMess
     executor.run_fused(fused, messages).inspect_err(|_| invalidate(executor, messages))
 }
 
-/// Marks all messages as not processed, and zeroes their tags and outputs, so that no partial result remains. All authenticated
-/// modes do this after an error of a fused AEAD, of the first pass that writes outputs, or of a later step, because the outputs
-/// are then invalid, including data in place. After an error of an earlier step, the messages are unchanged. The memory of a lost
-/// device cannot be zeroed.
+/// Marks all messages as not processed, and zeroes their tags and outputs, so that no partial result remains. An authenticated
+/// mode calls this function after an error of a fused AEAD, of the first pass that writes outputs, or of any later step: the
+/// outputs, including data in place, are then invalid. After an error of an earlier step, the messages are unchanged, so this
+/// function is not called. The memory of a lost device cannot be zeroed.
 #[cold]
 fn invalidate<'m, 'd: 'm>(
     executor: &dyn Executor,
@@ -129,13 +129,14 @@ fn invalidate<'m, 'd: 'm>(
     }
 }
 
-/// Zeroes the output of every message that failed. If one output cannot be zeroed, the others are still zeroed.
+/// Zeroes the output of every message that has failed. If one output cannot be zeroed, the outputs of all other failed messages
+/// are still zeroed.
 fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// Runs a pass over data, each with its key and its chaining state. All keys have the same size.
+/// Runs a pass in one call over several parts. Each part has a key, a chaining state and data. All keys have the same size.
 fn run_pass<'d>(
     executor: &dyn Executor,
     pass: Pass,
@@ -145,14 +146,14 @@ fn run_pass<'d>(
     executor.run_pass(pass, &mut segments.collect::<Vec<_>>())
 }
 
-/// Encrypts or decrypts separate blocks in host memory.
+/// Encrypts or decrypts blocks in host memory, each independently of all others.
 fn ecb(executor: &dyn Executor, direction: Direction, key: &Key, blocks: &mut [u8]) -> Result<()> {
     let (state, data) = (&mut Block::default(), Data::in_place(blocks));
     let segment = Segment { key, tweak: None, state, data };
     executor.run_pass(Cipher::Ecb.pass(direction), &mut [segment])
 }
 
-/// Encrypts the same number of separate blocks under each key. All keys have the same size.
+/// Encrypts blocks under several keys, with the same number of blocks for each key. All keys have the same size.
 fn encrypt_blocks<'d>(
     executor: &dyn Executor,
     keys: impl ExactSizeIterator<Item = &'d Key>,

@@ -8,28 +8,29 @@ use lockstep_core::{Block, Error, Key, Result};
 
 /// A mode of operation without authentication.
 ///
-/// An attacker who can change the ciphertext can change the plaintext in ways that depend on the mode. ECB reveals
-/// equal blocks.
+/// An attacker who can change the ciphertext can change the plaintext. Which changes the attacker can choose depends on the
+/// mode. ECB also reveals which plaintext blocks are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cipher {
-    /// SP 800-38A, 6.1. Whole blocks.
+    /// ECB (SP 800-38A, 6.1), for whole blocks.
     Ecb,
-    /// SP 800-38A, 6.2. Whole blocks.
+    /// CBC (SP 800-38A, 6.2), for whole blocks.
     Cbc,
-    /// The propagating CBC of Kerberos 4: each block depends on the previous plaintext and ciphertext. Whole blocks.
+    /// The propagating CBC of Kerberos 4, for whole blocks. Each block depends on the previous plaintext block and the previous
+    /// ciphertext block.
     Pcbc,
-    /// SP 800-38A, 6.3, s = 128. Any length.
+    /// CFB with s = 128 (SP 800-38A, 6.3), for any length.
     Cfb128,
-    /// SP 800-38A, 6.3, s = 8. Any length.
+    /// CFB with s = 8 (SP 800-38A, 6.3), for any length.
     Cfb8,
-    /// SP 800-38A, 6.3, s = 1, most significant bit of each byte first. Any number of bytes.
+    /// CFB with s = 1 (SP 800-38A, 6.3), for any number of bytes. The most significant bit of each byte is processed first.
     Cfb1,
-    /// SP 800-38A, 6.4. Any length.
+    /// OFB (SP 800-38A, 6.4), for any length.
     Ofb,
-    /// SP 800-38A, 6.5, with a 128-bit big-endian counter. Any length.
+    /// CTR with a big-endian counter of 128 bits (SP 800-38A, 6.5), for any length.
     Ctr,
-    /// SP 800-38E, IEEE 1619, with ciphertext stealing. A message is one data unit of 16 bytes to 16 MiB; AES-128 and
-    /// AES-256, two keys.
+    /// SP 800-38E, IEEE 1619, with ciphertext stealing. A message is one data unit of 16 bytes to 16 MiB. The key consists of
+    /// two keys of AES-128 or AES-256.
     Xts,
 }
 
@@ -56,7 +57,7 @@ impl Cipher {
         Cipher::Xts,
     ];
 
-    /// The name of the mode in error messages, and the passes of encryption and decryption.
+    /// Returns the name of the mode in error messages, and the passes of encryption and decryption.
     const fn properties(self) -> (&'static str, [Pass; 2]) {
         match self {
             Cipher::Ecb => ("ECB", [Pass::EcbEncrypt, Pass::EcbDecrypt]),
@@ -86,13 +87,13 @@ impl Cipher {
         matches!(self, Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc)
     }
 
-    /// The pass for the blocks of the mode.
+    /// Returns the pass that processes the blocks of the mode.
     pub const fn pass(self, direction: Direction) -> Pass {
         self.properties().1[direction as usize]
     }
 }
 
-/// The key or keys of a mode: one, or for XTS a pair of independent keys of one size.
+/// The key of a mode. For XTS, a pair of independent keys of the same size.
 #[derive(Debug, Clone)]
 pub struct CipherKey {
     data: Key,
@@ -100,8 +101,8 @@ pub struct CipherKey {
 }
 
 impl CipherKey {
-    /// The key of `cipher` from 16, 24 or 32 bytes. XTS takes 32 or 64 bytes: the first half encrypts the data, and the
-    /// second half encrypts the tweak.
+    /// Creates a key of `cipher` from 16, 24 or 32 bytes. For XTS, it is created from 32 or 64 bytes: the first half encrypts
+    /// the data, and the second half encrypts the tweak.
     ///
     /// # Errors
     /// [`Error::KeyLength`], [`Error::ModeKey`], or [`Error::XtsHalvesEqual`].
@@ -125,14 +126,14 @@ impl CipherKey {
         &self.data
     }
 
-    /// The key that encrypts the tweak, for XTS.
+    /// The key that encrypts the tweak. `None` for modes other than XTS.
     pub fn tweak(&self) -> Option<&Key> {
         self.tweak.as_ref()
     }
 }
 
 impl From<Key> for CipherKey {
-    /// A key for any mode except XTS.
+    /// Creates a key for any mode except XTS.
     fn from(data: Key) -> CipherKey {
         CipherKey { data, tweak: None }
     }
@@ -142,21 +143,21 @@ impl From<Key> for CipherKey {
 pub struct Message<'d> {
     /// The key.
     pub key: &'d CipherKey,
-    /// The IV, counter or tweak; updated as documented for [`Pass`].
+    /// The IV, the counter or the tweak. It is updated as documented for [`Pass`].
     pub iv: &'d mut Block,
     /// The data.
     pub data: Data<'d>,
 }
 
 impl std::fmt::Debug for Message<'_> {
-    /// Prints no content of buffers.
+    /// Prints no contents of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Message").field("key", &self.key).field("data", &self.data).finish_non_exhaustive()
     }
 }
 
 impl Message<'_> {
-    /// The whole message as a segment. For XTS, the segment starts at block `position` of the data unit.
+    /// Returns the whole message as a segment. For XTS, the segment starts at block `position` of the data unit.
     pub(crate) fn segment(&mut self, position: u64) -> Segment<'_> {
         Segment {
             key: self.key.data(),

@@ -1,7 +1,8 @@
-//! AES-OCB3 (RFC 7253): each block is masked with an offset that depends on its position, and is encrypted once.
+//! AES-OCB3 (RFC 7253). Each block is masked with an offset that depends on the position of the block, and is encrypted once.
 //!
-//! Nonces have 1 to 15 bytes, and tags have 1 to 16 bytes. The length of the tag is part of the input: a tag is not the beginning of
-//! a longer tag. A nonce must never be used twice with the same key. The patents on OCB were abandoned in 2021.
+//! Nonces have 1 to 15 bytes, and tags have 1 to 16 bytes. The tag length is part of the input of the mode, so a short tag is
+//! not a prefix of a longer tag of the same message. A nonce must never be used twice with the same key. The patents on OCB
+//! were abandoned in 2021.
 
 use zeroize::Zeroizing;
 
@@ -27,23 +28,24 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
     }
     let nonces: Vec<_> = messages.iter().map(|it| (it.key, it.nonce, it.tag.len())).collect();
     let mut offsets = Offsets::of(executor, &nonces)?;
-    // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
+    // The tag can only be checked after the plaintext has been written. If the check fails or cannot be made, the plaintext
+    // must be zeroed.
     run_passes(executor, direction, messages, &mut offsets)
         .and_then(|()| zero_failed(executor, messages))
         .inspect_err(|_| invalidate(executor, messages))
 }
 
-/// The masks of a key, and an offset.
+/// The masks of a key, and the current offset of a message.
 #[derive(Default)]
 pub struct Offsets {
     /// The masks.
     pub masks: Masks,
-    /// The offset of the last processed block; before the first block, the offset that is derived from the nonce.
+    /// The offset of the last processed block. Before the first block, the offset that is derived from the nonce.
     pub offset: Zeroizing<Block>,
 }
 
 impl Offsets {
-    /// The masks and the first offsets for these keys, nonces and lengths of tags. All keys have the same size.
+    /// Computes the masks and the first offset for each key, nonce and tag length. All keys have the same size.
     ///
     /// # Errors
     /// Errors of devices.
@@ -63,14 +65,14 @@ impl Offsets {
     }
 }
 
-/// Composes OCB of ECB, on messages whose keys have the same size.
+/// Composes OCB of passes of ECB. All keys have the same size.
 fn run_passes(
     executor: &dyn Executor,
     direction: Direction,
     messages: &mut [AeadMessage<'_>],
     all_offsets: &mut [Offsets],
 ) -> Result<()> {
-    // The XOR of all plaintext blocks, then the tag.
+    // For each message: first the XOR of all plaintext blocks, later the tag.
     let mut tags = Zeroizing::new(vec![[0; 16]; messages.len()]);
     for ((message, Offsets { masks, offset }), checksum) in
         messages.iter_mut().zip(&mut *all_offsets).zip(&mut *tags)
@@ -114,12 +116,12 @@ pub fn mask(masks: &Masks, offset: &mut Block, before: u64, blocks: &mut [u8]) {
     }
 }
 
-/// Adds whole blocks to a checksum.
+/// XORs whole blocks into a checksum.
 fn add(checksum: &mut Block, blocks: &[u8]) {
     blocks.as_chunks().0.iter().for_each(|block| xor(checksum, block));
 }
 
-/// Encrypts or decrypts the last, partial block of each message that has one.
+/// Encrypts or decrypts the partial block at the end of each message that has one.
 fn partial_blocks(
     executor: &dyn Executor,
     direction: Direction,
@@ -155,7 +157,7 @@ fn partial_blocks(
     Ok(())
 }
 
-/// HASH of the associated data (RFC 7253, section 4.1).
+/// Computes the function HASH of the associated data (RFC 7253, section 4.1).
 fn hash(executor: &dyn Executor, key: &Key, masks: &Masks, aad: &[u8]) -> Result<Zeroizing<Block>> {
     let mut sum = Zeroizing::new([0; 16]);
     if aad.is_empty() {

@@ -1,10 +1,10 @@
-//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes. The value of each byte is the number of these bytes.
+//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes are added, each with the number of added bytes as its value.
 
 use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
 
 use lockstep_core::{Block, Error, Result};
 
-/// The last block of a message: its last 0 to 15 bytes, padded.
+/// Returns the last block of a message: `tail`, which is the last 0 to 15 bytes of the message, and the padding.
 pub fn pad(tail: &[u8]) -> Block {
     let fill = 16 - tail.len();
     let mut block = [fill as u8; 16];
@@ -12,7 +12,7 @@ pub fn pad(tail: &[u8]) -> Block {
     block
 }
 
-/// Number of data bytes in the last decrypted block. All bytes are checked, in constant time.
+/// Returns the number of data bytes in the last decrypted block. All padding bytes are checked in constant time.
 ///
 /// # Errors
 /// [`Error::Padding`] if the padding is wrong.

@@ -1,5 +1,4 @@
-//! Data processed on the host piece by piece, for modes whose blocks are masked before or after a pass. The data may be in any
-//! memory.
+//! Processes data on the host in pieces, for modes that mask blocks before or after a pass. The data may be in any memory.
 
 use std::ops::Range;
 
@@ -10,11 +9,12 @@ use crate::transfer;
 use lockstep_core::data::Data;
 use lockstep_core::error::Result;
 
-/// The length of a piece in bytes: long enough that a device is worth using, short enough for the cache of a processor.
+/// The length of a piece in bytes. A piece is long enough for a device to be efficient, and short enough for the cache of a
+/// processor.
 const PIECE: usize = 256 * 1024;
 
-/// Copies each piece of the range from the input to the host, calls `process` with its offset in the range, and copies the
-/// result to the output. All pieces but the last have whole blocks.
+/// Copies each piece of the range from the input to the host, calls `process` with the offset of the piece in the range and the
+/// piece, and copies the result to the output. All pieces except the last consist of whole blocks.
 pub(crate) fn process(
     executor: &dyn Executor,
     data: &mut Data<'_>,

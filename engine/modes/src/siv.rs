@@ -1,11 +1,11 @@
-//! AES-SIV (RFC 5297): the synthetic IV is computed by CMACs of the associated data and the plaintext (S2V). The counter of
-//! CTR starts with the synthetic IV.
+//! AES-SIV (RFC 5297): the function S2V computes the synthetic IV from CMACs of the associated data and the plaintext. The
+//! first counter of CTR is derived from the synthetic IV.
 //!
-//! The functions are [`Aead::seal`](crate::Aead::seal) and [`Aead::open`](crate::Aead::open). A key has two AES keys: the first half is
-//! the key of S2V, the second half is the key of CTR. A nonce is optional, and is the last string of associated data. Without a
-//! nonce, an observer learns which messages are equal.
-//! The synthetic IV depends on the whole plaintext, so a message cannot be encrypted in pieces, and it cannot be authenticated
-//! before it has been decrypted. CMAC is serial within a message and parallel across messages.
+//! Messages are processed by [`Aead::seal`](crate::Aead::seal) and [`Aead::open`](crate::Aead::open). A key consists of two AES
+//! keys: the first half is the key of S2V, and the second half is the key of CTR. A nonce is optional, and is processed as the
+//! last string of associated data. Without a nonce, an observer learns which messages are equal. The synthetic IV depends on
+//! the whole plaintext, so a message cannot be encrypted in pieces, and it cannot be authenticated before it has been
+//! decrypted. CMAC is serial within a message and parallel across messages.
 
 use zeroize::Zeroizing;
 
@@ -22,13 +22,14 @@ use lockstep_core::{Block, Key, Result};
 /// The maximum number of strings of associated data of a message (RFC 5297, section 2.6).
 pub const MAX_STRINGS: usize = 126;
 
-/// The key of CTR of a message, and its strings of associated data.
+/// The parts of a message that [`AeadMessage`] does not contain: the key of CTR, and the strings of associated data.
 pub(crate) struct Source<'d> {
     pub(crate) ctr: &'d Key,
     pub(crate) strings: Vec<&'d [u8]>,
 }
 
-/// Seals or opens messages. The key of each is that of S2V; nonce and associated data are in its source.
+/// Seals or opens messages. The key of each message is its key of S2V. The key of CTR, and the strings of associated data
+/// including the nonce, are in the source of the message.
 ///
 /// # Errors
 /// [`lockstep_core::Error::TagLength`], [`lockstep_core::Error::TooLong`], [`lockstep_core::Error::Order`] before anything is done;
@@ -59,7 +60,7 @@ pub(crate) fn run(
 
 struct State<'d> {
     source: &'d Source<'d>,
-    /// D of S2V, then the synthetic IV.
+    /// First the value D of S2V, later the synthetic IV.
     d: Zeroizing<Block>,
     counter: Zeroizing<Block>,
 }
@@ -69,10 +70,10 @@ impl<'d> State<'d> {
         State { source, d: Zeroizing::new([0; 16]), counter: Zeroizing::new([0; 16]) }
     }
 
-    /// Sets the counter, which starts with the synthetic IV of 16 bytes (RFC 5297, section 2.5).
+    /// Sets the first counter, which is derived from the synthetic IV of 16 bytes (RFC 5297, section 2.5).
     fn set_iv(&mut self, iv: &[u8]) {
         self.counter.copy_from_slice(iv);
-        // Two bits are cleared so that additions of 32 or 64 bits do not carry.
+        // Two bits are cleared so that an implementation may add to the last 32 or 64 bits of the counter without a carry.
         self.counter[8] &= 0x7f;
         self.counter[12] &= 0x7f;
     }
@@ -110,8 +111,8 @@ impl composed::State for State<'_> {
     }
 }
 
-/// The last step of S2V: the CMAC of the plaintext, whose last 16 bytes are masked with D. A plaintext of less than 16 bytes is
-/// padded, and masked with the double of D.
+/// Makes the last step of S2V: computes the CMAC of the plaintext, with the last 16 bytes of the plaintext masked with D. A
+/// plaintext of less than 16 bytes is padded, and masked with the double of D.
 fn add_plaintext(
     executor: &dyn Executor,
     pairs: &mut [Pair<'_, '_, State<'_>>],

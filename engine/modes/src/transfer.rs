@@ -1,4 +1,4 @@
-//! Copies of a few bytes between the host and data in any memory. The modes use them for partial blocks and stolen
+//! Copies a few bytes between the host and data in any memory. The modes use these functions for partial blocks and stolen
 //! ciphertext, which they process on the host.
 
 use lockstep_core::Result;
@@ -6,7 +6,7 @@ use lockstep_core::data::Data;
 
 use crate::executor::Executor;
 
-/// Copies bytes of the input, from offset `at`, to the host.
+/// Copies the input at offset `at` to `bytes`, which is in host memory.
 ///
 /// # Errors
 /// Errors of [`Executor::memory`] and of the device.
@@ -23,7 +23,7 @@ pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &
     Ok(())
 }
 
-/// Copies bytes from the host to the output, at offset `at`.
+/// Copies `bytes`, which is in host memory, to the output at offset `at`.
 ///
 /// # Errors
 /// The errors of [`fetch_input`].

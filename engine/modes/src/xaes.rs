@@ -1,4 +1,5 @@
-//! XAES-256-GCM (C2SP): GCM with a key that is derived from the first half of a nonce of 24 bytes.
+//! XAES-256-GCM (C2SP): GCM with a nonce of 24 bytes. The key of GCM is derived from the first half of the nonce, and the
+//! second half is the nonce of GCM.
 //!
 //! Keys have 32 bytes, nonces have 24 bytes, and tags have 16 bytes. Random nonces are safe for 2^80 messages per key.
 
@@ -15,7 +16,8 @@ use lockstep_core::{Error, Key, KeySize, Result};
 /// The length of nonces.
 pub const NONCES: Lengths = Lengths { ranges: &[24..=24], words: "24" };
 
-/// Runs GCM with the keys that are derived from the nonces. The lengths of the messages must have been checked.
+/// Seals or opens messages with GCM and the keys that are derived from the nonces. The lengths of the messages must have been
+/// checked.
 ///
 /// # Errors
 /// Errors of devices.
@@ -44,13 +46,14 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
     gcm::check_aad(message.aad.len() as u64)
 }
 
-/// Derives the keys of all messages: SP 800-108r1 in counter mode with CMAC, which takes two blocks for each key.
+/// Derives the keys of all messages with the key derivation function of SP 800-108r1 in counter mode with CMAC. Each key
+/// consists of two output blocks.
 fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<Key>> {
     let mut subkeys = Zeroizing::new(vec![[0; 16]; messages.len()]);
     encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut subkeys)?;
     let mut keys = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
     for ((message, subkey), blocks) in messages.iter().zip(&mut *subkeys).zip(keys.chunks_mut(2)) {
-        // The input of CMAC is one whole block, so it is masked with the first subkey (SP 800-38B, 6.1).
+        // The input of CMAC is one whole block, so this block is masked with the first subkey (SP 800-38B, 6.1).
         *subkey = double(subkey);
         for (counter, block) in (1..).zip(blocks) {
             block[..4].copy_from_slice(&[0, counter, b'X', 0]);

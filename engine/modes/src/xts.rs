@@ -1,6 +1,6 @@
-//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4). The first pass processes whole blocks. If there is a partial
-//! block, ciphertext stealing takes a second pass over one block of each message. For decryption, it also takes a third pass
-//! over one block of each message.
+//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4). The first pass processes whole blocks. If a message ends with a
+//! partial block, ciphertext stealing requires a second pass over one block of the message, and decryption a third pass over
+//! one block.
 
 use zeroize::Zeroizing;
 
@@ -12,7 +12,7 @@ use lockstep_core::lengths::check_limit;
 use lockstep_core::work::Segment;
 use lockstep_core::{Block, KeySize, Result};
 
-/// Maximum data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
+/// The maximum length of a data unit in bytes: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
 pub const MAX_DATA_UNIT: u64 = 1 << 24;
 
 /// Checks that a data unit of `len` bytes is valid.
@@ -20,7 +20,7 @@ pub(crate) fn check_unit(len: u64) -> Result<()> {
     check_limit("XTS", "data", len, MAX_DATA_UNIT)
 }
 
-/// Processes data units from block `start` on. Their lengths and keys have been checked.
+/// Processes data units from block `start` on. Their lengths and keys must have been checked.
 pub(crate) fn run(
     executor: &dyn Executor,
     direction: Direction,
@@ -56,21 +56,22 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A data unit of n whole blocks and perhaps a partial one.
+/// A data unit of n whole blocks, with or without a partial block at its end.
 ///
-/// Encryption: blocks 0 to n-1 are encrypted normally. Then the partial block is completed with bytes of the last ciphertext
-/// block, encrypted as block n, and stored in place of the last ciphertext block. The first bytes of the replaced block
-/// become the partial ciphertext. Decryption reverses this, so block n is processed before block n-1.
+/// Encryption first encrypts blocks 0 to n-1 normally. Then the partial block is completed with the last bytes of ciphertext
+/// block n-1, and the result is encrypted as block n and stored in the place of ciphertext block n-1. The first bytes of the
+/// replaced ciphertext block become the partial ciphertext block. Decryption reverses these steps, so it processes block n
+/// before block n-1.
 struct Unit<'m, 'd> {
     direction: Direction,
     message: &'m mut Message<'d>,
     /// Number of whole blocks.
     blocks: usize,
-    /// Number of blocks of the data unit before the data.
+    /// Number of blocks of the data unit before `message.data`.
     start: u64,
     /// The block that is processed separately.
     scratch: Zeroizing<Block>,
-    /// The position of this block in the data unit.
+    /// The position of the scratch block in the data unit.
     position: u64,
 }
 
@@ -81,12 +82,12 @@ impl<'m, 'd> Unit<'m, 'd> {
         Unit { direction, message, blocks, start, scratch: Zeroizing::default(), position }
     }
 
-    /// True if there is a partial block.
+    /// True if the data unit ends with a partial block.
     fn steals(&self) -> bool {
         !self.message.data.len().is_multiple_of(16)
     }
 
-    /// The blocks that are processed normally.
+    /// Returns the segment with the blocks that are processed normally.
     fn whole_blocks(&mut self) -> Segment<'_> {
         let apart = usize::from(self.steals() && self.direction == Direction::Decrypt);
         let segment = self.message.segment(self.start);
@@ -111,8 +112,8 @@ impl<'m, 'd> Unit<'m, 'd> {
         }
     }
 
-    /// Writes the start of the scratch block to the partial block at the end of the output, and replaces this start by the
-    /// partial block of the input.
+    /// Writes the first bytes of the scratch block to the partial block at the end of the output, and replaces these bytes by
+    /// the partial block of the input.
     fn swap_tail(&mut self, executor: &dyn Executor) -> Result<()> {
         let (data, start) = (&mut self.message.data, 16 * self.blocks);
         let scratch = &mut self.scratch[..data.len() - start];

@@ -4,21 +4,23 @@
 //! cargo run --release -p lockstep-provider --example speed -- FOLDER [rounds=15] [milliseconds=10] [use=TEXT] [cipher=TEXT] [bytes=N,N...]
 //! ```
 //!
-//! FOLDER contains lockstep.so. The example measures the OpenSSL library that it was linked with: that of the distribution, unless
-//! OPENSSL_DIR has selected another one for the build. `use` and `cipher` restrict the table to names that contain TEXT. The uses are
+//! FOLDER contains lockstep.so. The example measures the OpenSSL library that it was linked with: that of the distribution,
+//! unless OPENSSL_DIR has selected another one for the build. `use` and `cipher` restrict the table to names that contain TEXT.
+//! A use is a sequence of calls on one message:
 //!
 //! | use | calls for each message, on the same buffer, in place |
 //! |---|---|
-//! | `stream` | those of `openssl speed -evp`: an update; for GCM, an init with key and IV, an update and a final call |
-//! | `iv` | an init of the same context with an IV, the additional data, an update, a final call and the tag |
-//! | `key` | the same, with an init with key and IV |
-//! | `context` | the same in a new context |
-//! | `copy` | the same as `iv` in a copy of a context that has a key |
-//! | `record` | those of libssl for a received TLS 1.2 record with a MAC of 20 bytes inside (MAC-then-encrypt): an update, and the MAC |
+//! | `stream` | those of `openssl speed -evp`: an update, and for GCM an init with key and IV, an update and a final call |
+//! | `iv` | an init of the same context with an IV, the additional data, an update, a final call and the query of the tag |
+//! | `key` | as `iv`, but the init has a key and an IV |
+//! | `context` | as `key`, in a new context |
+//! | `copy` | as `iv`, in a copy of a context that has a key |
+//! | `record` | those of libssl for a received TLS 1.2 record with a MAC of 20 bytes (MAC-then-encrypt): an update, the query of the MAC |
 //!
-//! Each call depends on the data of the call before. The two providers are measured in turn, each for `milliseconds` after a warm-up of
-//! a tenth of that time; the provider that is measured first alternates too. The time is the processor time of the thread. Before, the
-//! outputs are compared. The table shows medians, and the 95 % interval of the median of the ratio (by order statistics).
+//! Each call depends on the data of the call before. Before the measurements, the outputs of the two providers are compared. In
+//! each round, both providers are measured, each for `milliseconds` after a warm-up of a tenth of that time. The provider that
+//! is measured first alternates from round to round. The measured time is the processor time of the thread. The table shows the
+//! medians of the times, and the 95 % confidence interval of the median of the ratio, computed by order statistics.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
@@ -48,7 +50,7 @@ const STREAMS: [&str; 11] = [
 ];
 const STREAM_SIZES: [usize; 11] = [16, 64, 128, 256, 512, 1024, 4096, 8192, 16384, 65536, 1 << 20];
 
-/// The ciphers of the other uses.
+/// The ciphers of all uses except `stream` and `record`.
 const MESSAGES: [&str; 9] = [
     "AES-256-GCM",
     "AES-256-GCM with AAD",
@@ -96,7 +98,7 @@ unsafe extern "C" {
     fn EVP_CIPHER_CTX_get_params(context: *mut sys::EVP_CIPHER_CTX, params: *mut Param) -> c_int;
 }
 
-/// A key of the longest length, that of AES-256-XTS.
+/// A key of 64 bytes, the key length of AES-256-XTS. Ciphers with shorter keys use the first bytes.
 const KEY: [u8; 64] = {
     let mut key = [0; 64];
     let mut i = 0;
@@ -113,7 +115,7 @@ const AAD: [u8; 13] = [0x11; 13];
 /// `openssl speed` there. Vectors of 64 bytes therefore cross cache lines, as they do in `openssl speed`.
 const PAGE: usize = 4096;
 
-/// What is measured: the calls on one message, with a context that has a key.
+/// A cipher of one provider with the calls that are measured, and a context that has a key.
 struct Subject {
     cipher: Cipher,
     usage: &'static str,
@@ -124,7 +126,7 @@ struct Subject {
     decrypts: bool,
     context: *mut sys::EVP_CIPHER_CTX,
     memory: Vec<u8>,
-    /// Offset of the data in the memory.
+    /// Offset of the data in `memory`.
     at: usize,
     tag: [u8; 16],
     /// The encrypted record, for the use `record`.
@@ -161,7 +163,7 @@ impl Subject {
         subject
     }
 
-    /// An encrypted record of this length: IV, text, MAC, and a block of padding.
+    /// Returns an encrypted record of `size` bytes: IV, text, MAC, and a block of padding.
     fn new_record(&self, size: usize) -> Vec<u8> {
         let mut record: Vec<u8> = (0..size).map(|i| (i * 7) as u8).collect();
         record[size - 16..].fill(15);
@@ -206,7 +208,7 @@ impl Subject {
     }
 
     /// # Safety
-    /// Key and IV are null or have the lengths of the cipher.
+    /// `key` and `iv` are null or have the lengths that the cipher requires.
     unsafe fn init(&self, context: *mut sys::EVP_CIPHER_CTX, key: *const u8, iv: *const u8) {
         // SAFETY: guaranteed by the caller.
         let ok = unsafe { sys::EVP_CipherInit_ex(context, null(), null_mut(), key, iv, -1) };
@@ -263,10 +265,10 @@ impl Subject {
         }
     }
 
-    /// The calls after the init of a message.
+    /// Makes all calls that follow the init of a message.
     ///
     /// # Safety
-    /// The context has key and IV, and the buffer has `size` bytes.
+    /// The context has a key and an IV, and the buffer has `size` bytes.
     unsafe fn message(&mut self, context: *mut sys::EVP_CIPHER_CTX, size: usize) {
         let mut len = 0;
         let buffer = self.memory[self.at..].as_mut_ptr();
@@ -298,7 +300,7 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // SAFETY: the context is not used after this.
+        // SAFETY: the context is not used after this call.
         unsafe { sys::EVP_CIPHER_CTX_free(self.context) };
     }
 }
@@ -318,8 +320,8 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// The number of the value in a sorted row of `count` values that is the lower end of the 95 % interval of the median: the number of
-/// values below the median is binomial, and is smaller than this number with a probability of at most 2.5 %.
+/// The position, in `count` sorted values, of the lower end of the 95 % confidence interval of the median. The number of values
+/// below the median has a binomial distribution. It is smaller than this position with a probability of at most 2.5 %.
 fn lower_end(count: usize) -> usize {
     let mut chance = 0.5f64.powi(count as i32);
     let mut sum = chance;
@@ -332,7 +334,7 @@ fn lower_end(count: usize) -> usize {
     number.saturating_sub(1)
 }
 
-/// Measures a row of the table.
+/// Measures and prints a row of the table.
 fn row(library: &LibCtx, name: &str, usage: &'static str, size: usize, (rounds, milliseconds): (usize, u64)) {
     let mut subjects = ["provider=default", "provider=lockstep"]
         .map(|query| Subject::new(library, name, query, usage, size));
@@ -388,7 +390,7 @@ fn main() {
     for (name, of, sizes) in streams.chain(messages).chain(records) {
         if name.contains(&cipher) && of.contains(&usage) {
             let sizes = if bytes.is_empty() { sizes } else { &bytes };
-            // IV, MAC and padding are in a record.
+            // A record contains IV, MAC and padding, so it has a minimum size.
             let possible = sizes.iter().filter(|size| of != RECORD || **size >= RECORD_SIZES[0]);
             possible.for_each(|size| row(&library, name, of, *size, limits));
         }

@@ -1,8 +1,9 @@
-//! Links the module so that it stays in memory once loaded: exit handlers and threads may still run its code after
-//! OpenSSL has closed it.
+//! Links the module with `-z nodelete`, so that it stays in memory once loaded. Exit handlers and threads may still run code of
+//! the module after OpenSSL has closed it.
 
 fn main() {
-    // The result depends on the target only; a package in `lab` has the same script.
+    // Cargo reruns this script only if the target changes, because the result depends on nothing else. A package in `lab` has
+    // the same script.
     println!("cargo:rerun-if-env-changed=CARGO_CFG_TARGET_OS");
     let system = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     if system != "macos" && system != "windows" {

@@ -4,9 +4,9 @@
 //! (`openssl enc` passes 4096 bytes at a time), a worker thread or the chosen device computes a bounded number of
 //! keystream segments in advance, and an update becomes an XOR.
 //!
-//! The worker and the caller both compute segments. The worker computes segments in advance. If the caller needs a
-//! segment that the worker has not finished, the caller computes the next unclaimed segment. So neither waits while
-//! there is work. Segments are claimed in order, each is computed exactly once, and unused keystream is wiped.
+//! The worker computes segments in advance. If the caller needs a segment that is not ready, the caller computes the next
+//! unclaimed segment itself instead of waiting for the worker. The caller waits only if all segments up to the maximum number
+//! are claimed. Segments are claimed in order, each is computed exactly once, and unused keystream is wiped.
 //!
 //! After a fork the child has no worker thread, and locks that were held in the parent may never be released in the
 //! child. The child therefore does not use the parent's segments, and starts a new worker and new segments when needed.
@@ -34,12 +34,12 @@ const CPU_SEGMENT: usize = 16 << 10;
 /// Bytes of a segment computed by a device: large enough to justify a kernel launch.
 const DEVICE_SEGMENT: usize = 256 << 10;
 
-/// Maximum number of segments of a context, in progress or ready. The worker is woken when half of the segments are used. Because
-/// the maximum is large, the worker is rarely woken.
+/// Maximum number of segments of a context that are being computed or ready. The worker is woken when half of the segments have
+/// been used. Because the maximum is large, the worker is rarely woken.
 const DEPTH: u64 = 32;
 
-/// Maximum number of contexts that use the worker at once; other contexts compute inline. Together with the constants
-/// above, this limit bounds the memory.
+/// Maximum number of contexts that use the worker at the same time. All other contexts compute their keystream inline. Together
+/// with the constants above, this limit bounds the memory for segments.
 const MAX_CONTEXTS: usize = 64;
 
 /// Number of consecutive small updates after which keystream is computed ahead.
@@ -48,7 +48,7 @@ const MIN_RUN: u32 = 4;
 /// A keystream segment, wiped on drop.
 type Keystream = Zeroizing<Vec<u8>>;
 
-/// The keystream workers of an instance: one in each process. The thread of a worker is started on first use.
+/// The keystream workers of an instance of the provider. Each process has its own worker, whose thread starts on first use.
 #[derive(Default)]
 pub(crate) struct KeystreamPool(PerProcess<Arc<Worker>>);
 
@@ -71,7 +71,7 @@ struct KeystreamJob {
     key: ContextKey,
     resources: Arc<Resources>,
     pass: Pass,
-    /// The first counter. In GCM it is a secret, if the IV does not have 12 bytes.
+    /// The first counter. In GCM the first counter is secret if the IV does not have 12 bytes.
     start: Zeroizing<Block>,
     segment: usize,
     state: Mutex<State>,
@@ -84,7 +84,7 @@ struct State {
     /// The next segment that the context needs.
     needed: u64,
     ready: VecDeque<(u64, Keystream)>,
-    /// Used segments, whose memory is reused.
+    /// Segments that have been used. Their memory is reused for new segments.
     spare: Vec<Keystream>,
     /// True if the job is in the worker's queue.
     queued: bool,
@@ -99,17 +99,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl KeystreamPool {
-    /// The worker of this process.
+    /// Returns the worker of this process.
     fn worker(&self) -> &Arc<Worker> {
         self.0.get_or_make(Arc::default)
     }
 
-    /// Ends the worker of this process. After that, no more contexts can use it.
+    /// Ends the worker of this process. After this call, no context can use the worker.
     pub(crate) fn close(&self) {
         let worker = self.worker();
         let mut queue = lock(&worker.queue);
         queue.closed = true;
-        // The jobs hold keys. A job that no context refers to is freed here, which wipes its key.
+        // The jobs contain keys. If no context refers to a job, the job is freed here, which wipes its key.
         queue.jobs.clear();
         let thread = queue.thread.take();
         drop(queue);
@@ -128,7 +128,8 @@ impl Worker {
                 continue;
             };
             drop(queue);
-            // The counters of GCM may be secret, and passes may leave round keys on the stack.
+            // The stack is wiped, because the counters of GCM may be secret, and because passes may leave round keys on the
+            // stack.
             let again = run_and_wipe(true, || job.compute_next());
             queue = lock(&self.queue);
             if again && !queue.closed {
@@ -137,7 +138,8 @@ impl Worker {
         }
     }
 
-    /// Adds a job. Returns false if that fails, because no thread or no memory is available or the worker has been closed.
+    /// Adds a job to the queue. Returns false if no thread can be started, if memory cannot be allocated, or if the worker has
+    /// been closed.
     fn enqueue(self: &Arc<Worker>, job: &Arc<KeystreamJob>) -> bool {
         let mut queue = lock(&self.queue);
         if queue.closed || queue.jobs.try_reserve(1).is_err() {
@@ -188,9 +190,9 @@ impl KeystreamJob {
         state
     }
 
-    /// Computes a segment: through the planner if `planned` and large enough, else inline. Returns `None` if an
-    /// allocation or the device has failed, and also after a panic, because a thread that waits for the segment must be
-    /// notified in every case. The computation changes nothing but the segment, which a panic drops.
+    /// Computes a segment: through the planner if `planned` is true and the segment is large enough, otherwise inline. Returns
+    /// `None` if an allocation or the device fails. Also returns `None` after a panic, because a thread that waits for the
+    /// segment must be notified in every case. The computation changes only the segment, which a panic drops.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
         let compute = || {
             let mut keystream = spare.unwrap_or_default();
@@ -234,7 +236,7 @@ impl KeystreamJob {
 
 /// The part of a context that uses keystream computed ahead.
 pub(crate) struct KeystreamAhead {
-    /// CTR with a counter of 128 or of 32 bits.
+    /// The pass of CTR: its counter has 128 or 32 bits.
     pass: Pass,
     /// Number of consecutive small updates.
     run: u32,
@@ -260,8 +262,9 @@ impl KeystreamAhead {
         KeystreamAhead { pass, run: 0, next: Zeroizing::default(), member: None }
     }
 
-    /// Applies CTR to whole blocks with keystream computed ahead, after [`MIN_RUN`] consecutive small updates. Returns the rest of the
-    /// data, from `counter` on, which the caller processes inline. Copies of the counter may be left on the stack.
+    /// Applies CTR to whole blocks with keystream computed ahead, if more than [`MIN_RUN`] consecutive small updates have been
+    /// made. Returns the part of the data that was not processed; the caller processes it inline, starting at `counter`. Copies
+    /// of the counter may be left on the stack.
     pub(crate) fn apply<'d>(
         &mut self,
         keystream_pool: &KeystreamPool,
@@ -279,7 +282,7 @@ impl KeystreamAhead {
             self.run += 1;
             if self.run > MIN_RUN {
                 self.run = 0;
-                // The job has a copy of the key.
+                // Creating the job copies the key, which may leave parts of the key on the stack.
                 self.member = run_and_wipe(key.resources.leaves_keys(), || {
                     PoolMember::new(keystream_pool, key, self.pass, counter)
                 });
@@ -309,11 +312,11 @@ impl KeystreamAhead {
 }
 
 impl PoolMember {
-    /// Adds a context to the users of the worker. Returns `None` if there is no worker, if too many contexts use it, or if memory
-    /// cannot be allocated.
+    /// Creates a member for a context. Returns `None` if there is no worker, if too many contexts use it, or if memory cannot
+    /// be allocated.
     fn new(keystream_pool: &KeystreamPool, key: Runner<'_>, pass: Pass, start: &Block) -> Option<PoolMember> {
         let worker = Arc::clone(keystream_pool.worker());
-        // Each member, the pool and the thread have a reference.
+        // The pool, the worker's thread and each member own one reference.
         if Arc::strong_count(&worker) > MAX_CONTEXTS + 2 {
             return None;
         }
@@ -336,7 +339,7 @@ impl PoolMember {
         member.worker.enqueue(&member.job).then_some(member)
     }
 
-    /// XORs data with keystream; returns the rest of the data if no more keystream could be computed.
+    /// XORs data with keystream. If a segment cannot be computed, returns the part of the data that has not been processed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
             if self.current.is_none() && self.process == process::current() {
@@ -363,7 +366,7 @@ impl PoolMember {
         }
         let mut state = lock(&self.job.state);
         state.spare.push(keystream);
-        // Waking the worker for each segment would take longer than computing the segment.
+        // The worker is woken only once per `DEPTH / 2` segments, because waking it takes longer than computing a segment.
         let idle = !state.queued && !state.ended && state.unclaimed <= state.needed + DEPTH / 2;
         state.queued |= idle;
         drop(state);

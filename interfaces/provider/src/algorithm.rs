@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-/// A mode of operation, as OpenSSL distinguishes them.
+/// A mode of operation. The distinctions are those of OpenSSL, so key wrap and ciphertext stealing are modes of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     Ecb,
@@ -21,7 +21,7 @@ pub(crate) enum Mode {
     CbcCts,
     Wrap,
     WrapPad,
-    /// Key wrap that uses AES in the other direction (SP 800-38F, 5.1).
+    /// Key wrap that uses the inverse cipher of AES to wrap (SP 800-38F, 5.1).
     WrapInv,
     WrapPadInv,
 }
@@ -72,9 +72,9 @@ pub(crate) const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Makes the table. A row has a mode, its number, the block size, the length of the IV, the name and the description. After the
-/// colon it has an entry for each length of keys: the bits of an AES key, the bytes of the key, further names, and after `@` the last
-/// number of the object identifier of NIST.
+/// Generates the table. Before the colon, a row contains a mode, its number in OpenSSL, the block size, the length of the IV,
+/// the name and the description. After the colon, it contains an entry for each key length: the bits of the AES key, the bytes
+/// of the whole key, further names, and after `@` the last number of NIST's object identifier.
 macro_rules! algorithms {
     ($(
         $mode:ident $mode_number:literal $block_size:literal $iv_len:literal $name:literal, $text:literal:

@@ -55,7 +55,8 @@ pub(crate) struct Common {
     pub(crate) algorithm: &'static Algorithm,
     /// The direction of the last `init`.
     pub(crate) encrypts: bool,
-    /// True for a context of OpenSSL's random generator. Always false if the planner gets no calls of the generator.
+    /// True for a context of OpenSSL's random generator. Always false if the threshold is so high that no call of the generator
+    /// would be passed to the planner.
     pub(crate) is_of_generator: bool,
 }
 
@@ -64,9 +65,10 @@ impl Common {
         Common { instance, algorithm, encrypts: true, is_of_generator: false }
     }
 
-    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the caller's
-    /// thread. Not done if all calls of the generator are below the threshold of the planner. Inits of a context that is known to
-    /// belong to a generator are not observed, because the parent of a generator may be used while the generator is made.
+    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the
+    /// caller's thread. This test is skipped if all calls of the generator are below the threshold of the planner. It is also
+    /// skipped for a context that is known to belong to a generator: while a generator is created, its parent generator may
+    /// init its own contexts.
     fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
         if self.instance.resources.threshold <= generator::MAX_DRAW && !self.is_of_generator {
             self.is_of_generator = generator::observe(self.algorithm.mode, key, iv.is_some());
@@ -77,16 +79,16 @@ impl Common {
         if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
     }
 
-    /// Sets the parameter for the length of the key, which must be the length that the key has.
+    /// Sets the parameter for the key length. Only the key length of the algorithm is accepted.
     fn set_key_len(&self, param: &SetParam<'_>) -> Outcome<()> {
         if param.number::<usize>()? == self.algorithm.key_len { Ok(()) } else { Err(Reason::KeyLength) }
     }
 }
 
-/// The library's mode for a mode of OpenSSL that [`Blocks`] or [`Streams`] processes.
+/// The library's mode that corresponds to a mode of OpenSSL. Only for modes that [`Blocks`] or [`Streams`] processes.
 ///
 /// # Panics
-/// For other modes.
+/// Panics for all other modes.
 fn cipher_of(mode: Mode) -> mode::Cipher {
     match mode {
         Mode::Ecb => mode::Cipher::Ecb,
@@ -119,7 +121,8 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     fn common(&self) -> &Common;
 
-    /// Copies the key, and returns a function that makes a copy with the same state, in the place where the caller needs it.
+    /// Copies the key, and returns a function that makes a copy of the context with the same state. The caller calls this
+    /// function where the copy is stored, so that the copy need not be moved.
     fn duplicate(&self) -> Outcome<impl FnOnce() -> Self>;
 
     /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The caller has
@@ -136,25 +139,25 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         room
     }
 
-    /// For ciphers in which an update without output is a query: the number of bytes of output that an update with `len`
-    /// bytes of input needs at most. `None` for other ciphers.
+    /// Returns the maximum number of output bytes of an update with `len` bytes of input. Only for ciphers in which an update
+    /// without output is a query of this number; all other ciphers return `None`.
     fn query_output_len(&self, _has_input: bool, _len: usize) -> Option<Outcome<usize>> {
         None
     }
 
-    /// Processes additional data: an update without output. A cipher without authentication has none, and treats the update as
-    /// [`Cipher::set_message_len`] does.
+    /// Processes additional data. OpenSSL passes them in an update without output. A cipher without authentication has no
+    /// additional data, and handles this update as [`Cipher::set_message_len`] does.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         self.set_message_len(aad.len())
     }
 
-    /// Sets the length of the message: an update without input and output.
+    /// Sets the length of the message. OpenSSL passes the length in an update without input and output.
     fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
         Err(Reason::NullBuffer)
     }
 
-    /// Ends the message. `output` only provides space for output: its input is empty. A cipher whose output is complete after each
-    /// update needs no function of its own.
+    /// Ends the message. `output` only provides space for output: its input is empty. A cipher that writes all of its output in
+    /// updates need not implement this function.
     fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
         Ok(0)
     }
@@ -169,15 +172,15 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         true
     }
 
-    /// True if lengths are in bits.
+    /// True if OpenSSL passes the lengths of updates in bits.
     fn counts_bits(&self) -> bool {
         false
     }
 
-    /// Gets a parameter. Unknown ones are ignored.
+    /// Gets a parameter. Unknown parameters are ignored.
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()>;
 
-    /// Sets a parameter. Unknown ones are ignored.
+    /// Sets a parameter. Unknown parameters are ignored.
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
             b"keylen" => self.common().set_key_len(param),

@@ -1,4 +1,4 @@
-//! Work through the planner, and modes over a whole message.
+//! Runs work through the planner, and runs modes on whole messages.
 
 use lockstep::aead::{CallingThread, Data, HostData};
 use lockstep::hazmat::Error;
@@ -10,8 +10,9 @@ use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 use crate::system::thread;
 
-/// Processes a message of a mode: on the calling thread, or through the planner if the message is large. `is_supported` is true if
-/// the planner has kernels for all operations of the mode. `run` zeroes the output if a tag is wrong.
+/// Processes a whole message with `run`: through the planner if the message is large, otherwise on the calling thread.
+/// `is_supported` returns true if the planner has kernels for all operations of the mode. `run` must zero the output if a tag
+/// is wrong.
 ///
 /// # Errors
 /// [`Reason::TagMismatch`], [`Reason::MessageTooLong`], [`Reason::Device`], [`Reason::SelfTest`]
@@ -46,14 +47,15 @@ pub(crate) fn run_message(
     run(&cpu, Data::Host(data)).map_err(reason)
 }
 
-/// Runs work on the devices that the planner chooses, with verification. Returns false if the work was not done. The input is
-/// then unchanged, and the caller does the work on its thread. The trace then contains the reason. There is no entry on
-/// OpenSSL's error stack, because it would mislead programs that read the stack after a successful call.
+/// Runs work on the devices that the planner chooses, with verification. Returns false if the work was not done. In this case
+/// the input is unchanged, the trace contains the reason, and the caller does the work on its own thread. No entry is put on
+/// OpenSSL's error stack, because an entry would mislead programs that read the stack after a successful call.
 ///
-/// `work` returns false if it cannot be done on devices, and an error only if it may have changed the data.
+/// `work` must return false if devices cannot do the work. It may return an error only if it may have changed the data.
 ///
 /// # Errors
-/// [`Error::AuthenticationFailed`]; errors of devices during work in place, after which the data are zeroed.
+/// [`Error::AuthenticationFailed`], and errors of devices during work in place. After an error of a device, the data are
+/// zeroed.
 #[cold]
 pub(crate) fn run_planned(
     resources: &Resources,
@@ -69,7 +71,7 @@ pub(crate) fn run_planned(
         Err(error) => {
             resources.trace_failure(&error.to_string());
             data.output().zeroize();
-            // After a failure, the input still exists only if it is not in the memory of the output.
+            // After a failure, the input is still complete only if the output is in other memory.
             if let HostData::InPlace(_) = data {
                 return Err(error);
             }

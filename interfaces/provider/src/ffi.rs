@@ -5,12 +5,12 @@
 //! | `provider` | the entry point and the functions of the provider itself |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //! | `skey` | symmetric key objects |
-//! | `object` | memory of contexts and key objects |
-//! | `guard` | panics become errors |
+//! | `object` | allocation and freeing of contexts and key objects |
+//! | `guard` | conversion of panics to errors |
 //! | `table` | the tables that OpenSSL reads |
 //!
-//! Entry points catch panics and return them as errors. Exception: a panic in an update of a few blocks aborts the
-//! process. No panic unwinds into C.
+//! Entry points catch panics and return errors instead. Exception: a panic in an update of a few blocks aborts the process. In
+//! no case does a panic unwind into C.
 
 mod cipher;
 mod guard;

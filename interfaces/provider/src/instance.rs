@@ -1,4 +1,5 @@
-//! An instance of the provider in a library context: its resources, and the worker that computes keystream ahead.
+//! An instance of the provider belongs to a library context. It contains the resources, and the worker that computes keystream
+//! ahead.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use crate::ahead::KeystreamPool;
 use crate::libcrypto::core::Core;
 use crate::resources::Resources;
 
-/// An instance of the provider.
+/// An instance of the provider in one library context.
 pub(crate) struct Instance {
     pub(crate) resources: Arc<Resources>,
     /// The worker that computes keystream ahead; `None` if no keystream is computed ahead.
@@ -18,7 +19,7 @@ impl Instance {
     /// Reads the settings and chooses a kernel.
     ///
     /// # Errors
-    /// A message about the settings of the configuration file.
+    /// A message about a wrong setting in the configuration file.
     pub(crate) fn new(
         core: Core,
         environment: impl Fn(&str) -> Option<OsString>,
@@ -28,7 +29,7 @@ impl Instance {
         Ok(Arc::new(Instance { resources, keystream_pool }))
     }
 
-    /// True if the CTR part of GCM may be computed apart from the rest: ahead, or by a named device.
+    /// True if the CTR part of GCM may be computed separately from GHASH: ahead, or by a named device.
     #[inline(always)]
     pub(crate) fn has_ctr_apart(&self) -> bool {
         self.keystream_pool.is_some() || self.resources.device_is_named

@@ -1,4 +1,4 @@
-//! Keys: small calls run inline on the caller's thread, large ones through the planner.
+//! Keys of contexts. Small calls run inline on the caller's thread, and large calls run through the planner.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,10 +32,11 @@ impl ContextKey {
         Ok(ContextKey { inline, threshold: resources.threshold, key: OnceLock::new() })
     }
 
-    /// Replaces the key of a context by another one of the same length, in its place if there is one.
+    /// Sets the key of a context. If the context already has a key, which must have the same length, its memory is reused if
+    /// possible.
     ///
     /// # Errors
-    /// Those of [`ContextKey::new`].
+    /// The errors of [`ContextKey::new`].
     pub(crate) fn replace(place: &mut Option<ContextKey>, resources: &Resources, key: &[u8]) -> Outcome<()> {
         if !place.as_mut().is_some_and(|old| old.set(key)) {
             *place = None;
@@ -44,13 +45,14 @@ impl ContextKey {
         Ok(())
     }
 
-    /// Replaces the key by another one of the same length. False if memory cannot be allocated.
+    /// Replaces the key by another key of the same length. Returns false if memory cannot be allocated.
     pub(crate) fn set(&mut self, key: &[u8]) -> bool {
         self.key = OnceLock::new();
         self.inline.set(key)
     }
 
-    /// Runs all calls inline, for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
+    /// Makes all calls run inline. Used for contexts of OpenSSL's random generator, because a slow device would make the
+    /// generator slow.
     pub(crate) fn use_for_generator(&mut self) {
         self.threshold = usize::MAX;
     }
@@ -61,7 +63,7 @@ impl ContextKey {
         bytes >= self.threshold
     }
 
-    /// The key, with the resources of its context.
+    /// Returns a runner with this key and the resources of its context.
     #[inline(always)]
     pub(crate) fn with<'k>(&'k self, resources: &'k Arc<Resources>) -> Runner<'k> {
         Runner { key: self, resources }
@@ -95,7 +97,7 @@ impl ContextKey {
     }
 }
 
-/// The copy of a context makes its own key for the planner.
+/// The clone does not contain the planner's form of the key; its first large call creates this form again.
 impl Clone for ContextKey {
     #[inline(always)]
     fn clone(&self) -> ContextKey {
@@ -103,7 +105,7 @@ impl Clone for ContextKey {
     }
 }
 
-/// Runs passes with a key.
+/// Runs passes with a key, inline or through the planner.
 #[derive(Clone, Copy)]
 pub(crate) struct Runner<'k> {
     pub(crate) key: &'k ContextKey,
@@ -111,11 +113,12 @@ pub(crate) struct Runner<'k> {
 }
 
 impl Runner<'_> {
-    /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns the data if the pass was
-    /// not done. Data and state are then unchanged, and the caller runs the pass inline. Otherwise the trace counts `counted` bytes.
+    /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. If the pass was not done,
+    /// returns the data: data and state are unchanged, and the caller must run the pass inline. If the pass was done, the trace
+    /// counts `counted` bytes.
     ///
     /// # Errors
-    /// [`Reason::Device`]: the output is zeroed.
+    /// [`Reason::Device`], after which the output is zeroed.
     #[cold]
     #[inline(never)]
     pub(crate) fn run_by_planner<'d>(
@@ -131,7 +134,7 @@ impl Runner<'_> {
             let key = self.key.key();
             let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
                 Ok(plan) => plan,
-                // A device or a kernel may lack a pass.
+                // Some devices and kernels do not implement all passes.
                 Err(Error::Unsupported { kernel, operation }) => {
                     self.resources.state_work_of_cpu(format_args!("{kernel} cannot do {operation}"));
                     return Ok(false);
@@ -152,7 +155,8 @@ impl Runner<'_> {
         done.map(|_| Some(data)).map_err(|_| Reason::Device)
     }
 
-    /// Runs a pass in a callback that cannot fail: an error is stored in `outcome`, and no data are returned.
+    /// Runs a pass through the planner in a callback that cannot return an error. An error is stored in `outcome`. Returns the
+    /// data if the pass was not done.
     pub(crate) fn run_in_callback<'d>(
         &self,
         pass: Pass,
@@ -169,8 +173,8 @@ impl Runner<'_> {
         .map(HostData::into_span)
     }
 
-    /// Runs a pass over whole blocks (for some passes over any number of bytes), inline or through the planner. `state` is the
-    /// IV or counter, and is updated for the next call.
+    /// Runs a pass, inline or through the planner. The data are whole blocks, except for passes that accept any number of
+    /// bytes. `state` is the IV or the counter, and is updated for the next call.
     ///
     /// # Errors
     /// [`Reason::Device`]
@@ -189,8 +193,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, `tweak_key` the
-    /// second half of the key. If `after` is given, it is set to the tweak of the block that follows these blocks.
+    /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, and `tweak_key` is the
+    /// second half of the key. If `after` is given, the tweak of the block that follows these blocks is stored there.
     ///
     /// # Errors
     /// [`Reason::Device`]
@@ -241,7 +245,7 @@ impl KeyedExecutor for Runner<'_> {
     }
 }
 
-/// Runs passes by a function.
+/// Runs passes by calling a function.
 pub(crate) struct PassFn<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>>(pub(crate) F);
 
 impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for PassFn<F> {
@@ -256,7 +260,7 @@ impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for Pass
 impl MacExecutor for Runner<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
-        // The bytes are not counted, because CTR processes the same bytes.
+        // These bytes are not counted here, because CTR processes the same bytes and counts them.
         if !self.key.is_large(blocks.len())
             || self.run_by_planner(pass, state, None, HostData::ReadOnly(blocks), 0)?.is_some()
         {

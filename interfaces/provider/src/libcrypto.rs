@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `types` | the structures and numbers of `openssl/core.h` and `core_dispatch.h` |
 //! | `param` | `OSSL_PARAM`: reading and setting parameters |
-//! | `buffers` | input and output of one call, which may be the same memory |
+//! | `buffers` | the input and the output of one call, which may overlap |
 //! | `core` | functions of libcrypto: error stack, configuration |
 
 pub(crate) mod buffers;

@@ -1,5 +1,5 @@
-//! Escaping of messages: text from the environment or a file name must not contain terminal control sequences or line
-//! breaks.
+//! Escapes messages. Text from the environment or from a file name may contain terminal control sequences or line breaks, which
+//! must not be printed.
 
 /// Escapes control characters and other non-printing characters, as [`lockstep::quoted`] does. Quotes and backslashes are not escaped,
 /// because the text is not in quotes.

@@ -1,4 +1,4 @@
-//! Errors, with the texts that OpenSSL's error stack shows.
+//! The errors of this provider, with the texts that OpenSSL's error stack shows.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ pub(crate) type Outcome<T> = Result<T, Reason>;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident $(= $own:literal)? $(as $number:literal $shared:literal)? $(: $advice:literal)?,)*) => {
-        /// A reason. Its number and text are put on OpenSSL's error stack.
+        /// The reason of an error. Its number and text are put on OpenSSL's error stack.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
         pub(crate) enum Reason {
@@ -20,10 +20,11 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// The reasons of this provider, with their texts.
+            /// The reasons that only this provider has, with their texts.
             pub(crate) const OWN: &'static [(Reason, &'static CStr)] = &[$($((Reason::$name, $own),)?)*];
 
-            /// The number, if OpenSSL's own providers have this reason. Programs may check it.
+            /// Returns the number of the reason if OpenSSL's own providers have the same reason. Programs may compare this
+            /// number.
             pub(crate) fn shared(self) -> Option<u32> {
                 match self {
                     $($(Reason::$name => Some($number),)?)*
@@ -31,7 +32,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The remedy, or more about the cause; empty if the text of the reason suffices.
+            /// Returns the remedy or details of the cause. Empty if the text of the reason suffices.
             pub(crate) fn advice(self) -> &'static CStr {
                 match self {
                     $($(Reason::$name => $advice,)?)*
@@ -49,9 +50,9 @@ macro_rules! reasons {
     };
 }
 
-// Reasons with a number are `PROV_R_*` of openssl/proverr.h, with OpenSSL's texts. Programs may check the number. The
-// texts of the other reasons are words and spaces only, as OpenSSL's are, because programs make error codes of them. The advice
-// after the colon is data of the entry, which has no such rule.
+// Reasons with a number are `PROV_R_*` of openssl/proverr.h, with OpenSSL's texts. Programs may compare the number. The texts
+// of all other reasons contain only words and spaces, as OpenSSL's texts do, because some programs derive error codes from
+// them. The advice after the colon is stored as the data of the entry, and may contain any characters.
 reasons! {
     /// A bug in this provider.
     Internal = c"internal error in lockstep": c"please report it",
@@ -84,13 +85,13 @@ reasons! {
     CtsMode = c"unknown cts mode": c"there are CS1, CS2 and CS3",
     /// SIV requires the whole message in one update.
     SivSecondUpdate = c"siv message has ended": c"call init for another one",
-    /// SIV has no message without an update.
+    /// SIV requires an update for each message, even for an empty message.
     SivNoUpdate = c"no successful update of the siv message",
     /// More strings of additional data than RFC 5297 allows.
     SivStrings = c"more than 126 strings of additional data",
     /// A length that key wrap does not accept.
     WrapLength as 230 c"invalid input length": c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
-    /// A length of whole semiblocks that is too short.
+    /// A whole number of semiblocks, but fewer than key wrap requires.
     WrapShort as 102 c"cipher operation failed": c"key wrap takes at least two semiblocks of 8 bytes, and unwrapping one more",
     /// The wrapped key is not authentic: wrong key or changed data.
     Unwrap as 102 c"cipher operation failed": c"wrong key, or the data were changed",
@@ -110,7 +111,7 @@ reasons! {
 
     /// The data end with a partial block and padding is off.
     WrongFinalBlockLength as 107 c"wrong final block length": c"the data are not a multiple of 16 bytes",
-    /// The padding is wrong: wrong key or changed data.
+    /// The padding is wrong, because the key is wrong or the data were changed.
     BadDecrypt as 100 c"bad decrypt": c"wrong key, or the data were changed",
     /// The tag is wrong: wrong key or changed data.
     TagMismatch = c"tag mismatch": c"wrong key, or the data were changed",
@@ -122,7 +123,7 @@ reasons! {
     TagNotNeeded as 120 c"tag not needed": c"encryption computes it",
     /// A tag length that the mode does not support.
     TagLength as 118 c"invalid tag length",
-    /// A tag without bytes.
+    /// A tag of 0 bytes.
     TagEmpty as 110 c"invalid tag",
     /// Additional data must come before the data.
     AadAfterData = c"additional data after the data have begun",
@@ -130,13 +131,13 @@ reasons! {
     SecondAad = c"additional data in more than one piece",
     /// CCM requires the length of the message before its additional data.
     NoLength = c"message length not set before additional data",
-    /// CCM requires all data in one update, of the length that was set.
+    /// CCM requires all data in one update, with the length that was set before.
     WrongLength = c"data of another length than the one that was set",
     /// A message longer than the limit of the mode.
     MessageTooLong = c"message too long for its mode or iv",
     /// The message has ended.
     Finished = c"message has ended": c"set a new iv",
-    /// Additional data of a TLS record that are not 13 bytes long or contradict the record.
+    /// The additional data of a TLS record are not 13 bytes long, or they contradict the record.
     TlsAad as 108 c"invalid aad": c"additional data of a tls record",
     /// A TLS record of an impossible length.
     TlsRecord = c"tls record of an impossible length",

@@ -1,11 +1,11 @@
 //! The resources that all contexts of an instance of the provider share: the settings, the kernel for small calls, the devices for
 //! large calls, and the trace.
 //!
-//! Loading the provider only reads the settings and queries the processor. It starts no thread, opens no device and
-//! draws no random bytes, because programs load providers early, fork later, and may run their random generator on this
-//! provider. Devices are opened by the first work for them, in each process, because children cannot use a driver that their parent
-//! has started. The absence of a named device or kernel is reported when the provider is loaded if this is known without a driver,
-//! otherwise by the first work.
+//! Loading the provider only reads the settings and queries the processor. It starts no thread, opens no device and draws no
+//! random bytes, because programs load providers early, fork later, and may run their random generator on this provider. Each
+//! process opens the devices when it first uses them, because a child process cannot use a driver that its parent has started.
+//! If a named device or kernel does not exist, this is reported when the provider is loaded, or by the first use if only a
+//! driver can find the device or kernel.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -26,15 +26,14 @@ use crate::system::process::{self, PerProcess};
 use crate::system::standard::write_message;
 use crate::trace::{Trace, Way};
 
-/// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second
-/// thread costs more than it saves (docs/provider.md has the measurement).
+/// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second thread
+/// takes more time than it saves (docs/provider.md contains the measurement).
 const CPU_THRESHOLD: usize = 2 << 20;
 
-/// Default threshold with a device chosen by name. The threshold is low because a user who names a device expects the
-/// device to be used.
+/// Default threshold with a named device. It is low because a user who names a device expects that the device is used.
 const DEVICE_THRESHOLD: usize = 64 << 10;
 
-/// Default threshold with a device that is named to be studied, such as a simulated one: one block.
+/// Default threshold with a named device that is for study only, such as a simulated device: one block.
 const STUDY_THRESHOLD: usize = 16;
 
 /// The resources of an instance of the provider.
@@ -47,12 +46,12 @@ pub(crate) struct Resources {
     pub(crate) threshold: usize,
     /// True if the settings name a device other than the CPU.
     pub(crate) device_is_named: bool,
-    /// True if the named device is simulated, or slow software: see
+    /// True if the named device is simulated or runs as slow software: see
     /// [`is_for_study`](lockstep::hazmat::backend::DeviceProperties::is_for_study).
     pub(crate) device_is_for_study: bool,
     /// The devices that each process has opened; `None` if they cannot be opened.
     engines: PerProcess<Option<Engine>>,
-    /// True in processes that have stated that the CPU does work of the named device.
+    /// True in a process that has already reported that the CPU does work of the named device.
     has_stated_work: PerProcess<AtomicBool>,
     /// Number of device incidents that have been written to the trace.
     reported: AtomicUsize,
@@ -62,7 +61,7 @@ impl Resources {
     /// Reads the settings and chooses a kernel.
     ///
     /// # Errors
-    /// A message about the settings of the configuration file.
+    /// A message about a wrong setting in the configuration file.
     pub(crate) fn new(
         core: Core,
         environment: impl Fn(&str) -> Option<OsString>,
@@ -112,7 +111,7 @@ impl Resources {
         Ok(resources)
     }
 
-    /// The kernel for calls on the caller's thread, after its self-test.
+    /// Returns the kernel for calls on the caller's thread, if it has passed its self-test.
     ///
     /// # Errors
     /// [`Reason::SelfTest`]
@@ -120,7 +119,7 @@ impl Resources {
         if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
     }
 
-    /// True if setting or copying a key may leave parts of it on the stack.
+    /// True if setting or copying a key may leave parts of the key on the stack.
     #[inline]
     pub(crate) fn leaves_keys(&self) -> bool {
         !self.kernel.expands_in_place()
@@ -132,15 +131,15 @@ impl Resources {
             // On CPUs, computing keystream ahead is only useful if the kernel has no AES instructions and a second CPU
             // can run the worker.
             let processors = || available_parallelism().map_or(1, NonZero::get);
-            // A device for study gets the data of each call instead.
+            // A device for study must process the data of each call itself, so no keystream is computed ahead for it.
             let for_device = self.device_is_named && !self.device_is_for_study;
             for_device || !self.kernel.has_aes_instructions() && processors() > 1
         })
     }
 
-    /// Writes the totals of the trace, if there is a trace. They include, for each device that this process used, the bytes of
-    /// its work; for each pass, the bytes that the CPU processed; and for each entry point of a kernel, the bytes, including the
-    /// bytes of self-tests.
+    /// Writes the totals to the trace, if there is a trace. For each device that this process used, the totals include the
+    /// number of bytes of its work. For each pass, they include the bytes that the CPU processed. For each entry point of a
+    /// kernel, they include the bytes that it processed, including the bytes of self-tests.
     pub(crate) fn write_totals(&self) {
         let Some(trace) = &self.trace else { return };
         let engine = self.engines.get().and_then(Option::as_ref);
@@ -180,8 +179,8 @@ impl Resources {
         }
     }
 
-    /// States that the CPU does work although a device is named, once in a process: in the trace, and for devices for study also on
-    /// standard error.
+    /// If a device is named, reports that the CPU does work of the named device. The report is made once in each process: in
+    /// the trace, and for devices for study also on standard error.
     #[cold]
     pub(crate) fn state_work_of_cpu(&self, why: impl Display) {
         if !self.device_is_named || !is_first(&self.has_stated_work) {
@@ -194,7 +193,8 @@ impl Resources {
         }
     }
 
-    /// The devices of this process, opened at the first call, by one thread. `None` if they cannot be opened, which is reported once.
+    /// Returns the devices of this process. The first call opens them; all other threads wait for it. Returns `None` if the
+    /// devices cannot be opened, which is reported once.
     pub(crate) fn engine(&self) -> Option<&Engine> {
         let open = || {
             self.settings.engine(BACKENDS).inspect_err(|error| {
@@ -207,12 +207,13 @@ impl Resources {
     }
 }
 
-/// Sets a flag of this process. True for the one call that sets it, also if several threads call this function at once.
+/// Sets a flag of this process. Returns true only for the first call in the process, even if several threads call this function
+/// at once.
 fn is_first(flag: &PerProcess<AtomicBool>) -> bool {
     !flag.get_or_make(AtomicBool::default).swap(true, Relaxed)
 }
 
-/// Resources with a trace. When the process ends, the totals of those that still exist are written.
+/// The resources that have a trace. At the end of the process, the totals of those resources that still exist are written.
 static TRACED: Mutex<Vec<Weak<Resources>>> = Mutex::new(Vec::new());
 
 fn write_totals_at_exit(resources: &Arc<Resources>) {
@@ -227,10 +228,10 @@ fn write_totals_at_exit(resources: &Arc<Resources>) {
     });
 }
 
-/// The settings, the engine if a device or kernel is named, and warnings about the environment.
+/// Returns the settings, the engine for a named device or kernel, and warnings about the environment.
 ///
 /// # Errors
-/// A message about the settings of the configuration file.
+/// A message about a wrong setting in the configuration file.
 fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), String> {
     let Found { mut settings, fallback, mut warnings } = found;
     let mut engine = named(&settings);
@@ -254,7 +255,7 @@ fn is_named(settings: &Settings) -> bool {
     !matches!((device.as_deref(), kernel, launch), (None | Some("auto"), None, None))
 }
 
-/// The engine for the device or kernel that is named, if any, unless only a driver can find it.
+/// Returns the engine for the named device or kernel. Returns `None` if neither is named, or if only a driver can find it.
 fn named(settings: &Settings) -> Result<Option<Engine>, String> {
     match is_named(settings) {
         true => settings.engine_without_driver(BACKENDS).map_err(|error| error.to_string()),
@@ -262,8 +263,8 @@ fn named(settings: &Settings) -> Result<Option<Engine>, String> {
     }
 }
 
-/// The backends that this module was built with: `make provider` uses the default features. Registered backends are not
-/// in this list.
+/// The backends that this module was built with. `make provider` uses the default features. Registered backends are not in this
+/// list.
 const BACKENDS: &[&str] = &[
     "cpu",
     #[cfg(feature = "cuda")]

@@ -1,5 +1,5 @@
-//! The settings: from the section of openssl.cnf that activates the provider, and from the environment, which takes
-//! precedence.
+//! Reads the settings from the section of openssl.cnf that activates the provider, and from the environment. The environment
+//! takes precedence.
 //!
 //! A mistake in the configuration file is an error, and the provider does not load. A mistake in the environment is
 //! reported, and the variable is ignored. One reason is that the command `lockstep` reads the same variables and has
@@ -20,18 +20,20 @@ use misspelt::misspelt;
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) settings: Settings,
-    /// The settings, but with the device, the kernel and the launch options of the configuration file. They replace `settings` if the
-    /// device or the kernel that the environment names does not exist. `None` if both are equal.
+    /// A copy of the settings in which the device, the kernel and the launch options are those of the configuration file. It
+    /// replaces `settings` if the device or the kernel that the environment names does not exist. `None` if it is equal to
+    /// `settings`.
     pub(crate) fallback: Option<Settings>,
     /// Warnings about the environment.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Found {
-    /// Reads all settings. `section` returns the values of names in the provider's section of the configuration file.
+    /// Reads all settings. `section` is a function that looks up names in the provider's section of the configuration file, and
+    /// returns their values.
     ///
     /// # Errors
-    /// A message about the configuration file.
+    /// A message about a wrong setting in the configuration file.
     pub(crate) fn read(
         section: impl Fn(&[&CStr]) -> Vec<Option<String>>,
         environment: impl Fn(&str) -> Option<OsString>,
@@ -55,8 +57,8 @@ impl Found {
         for name in NAMES {
             let variable = format!("LOCKSTEP_{}", name.to_uppercase());
             let Some(value) = environment(&variable).filter(|value| !value.is_empty()) else { continue };
-            // A value that is not UTF-8 is refused. A conversion with substituted characters could yield the name of another
-            // file.
+            // A value that is not UTF-8 is rejected. If its bytes were replaced by other characters, the value could be the
+            // name of another file.
             let set = value.to_str().map_or(Err("a value in UTF-8"), |value| settings.set(name, value));
             let Err(expected) = set else { continue };
             let what = value.to_string_lossy();

@@ -1,10 +1,11 @@
-//! The operating system, used without side effects on the program that has loaded this module.
+//! Uses the operating system without side effects on the program that has loaded this module.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `descriptor` | writing the trace and messages |
 //! | `standard` | the files of standard output and standard error; messages |
-//! | `process`, `thread` | forks, the provider's threads |
+//! | `process` | detection of forks, and handlers at the end of the process |
+//! | `thread` | the provider's threads; blocking of signals |
 //! | `stack` | wiping of the stack |
 
 pub(crate) mod descriptor;

@@ -1,9 +1,9 @@
-//! The trace: which algorithms were used, and for how many bytes. Enabled by the setting `trace`.
+//! The trace records which algorithms were used, and for how many bytes. The setting `trace` enables it.
 //!
-//! The trace gets one line when an algorithm is first used in a process. It gets lines with totals when the provider is
-//! unloaded or when the process ends. (OpenSSL does not unload a provider at the end of a program that still holds
-//! ciphers of the provider.) The file is opened when the provider is loaded, so that processes that drop privileges
-//! later can still write to it. Only sizes and counts are written.
+//! One line is written when an algorithm is first used in a process. Lines with totals are written when the provider is
+//! unloaded or when the process ends. (The end of the process is needed because OpenSSL does not unload a provider if the
+//! program still holds ciphers of the provider at its end.) The file is opened when the provider is loaded, so that processes
+//! that drop privileges later can still write to it. The lines contain names, sizes and counts, but no data or keys.
 //!
 //! Failures of the trace do not affect the program: the provider loads even if the file cannot be opened, and a write
 //! neither waits nor raises a signal ([`crate::system::descriptor`]). Only the first failure in a process is reported on
@@ -19,27 +19,27 @@ use crate::message::escaped;
 use crate::system::descriptor::Descriptor;
 use crate::system::standard;
 
-/// A number of calls, and the number of their bytes.
+/// A number of calls, and the total number of bytes of these calls.
 type Counter = [AtomicU64; 2];
 
-/// Counters for every algorithm, and the file that they are written to.
+/// Counters for every algorithm, and the file to which they are written.
 pub(crate) struct Trace {
     to: Descriptor,
     /// The name of the file, for messages.
     name: String,
-    /// True if a write has failed. Then nothing more is written.
+    /// True if a write has failed permanently. After such a failure nothing more is written.
     failed: AtomicBool,
-    /// The counters of each algorithm: encryption and decryption.
+    /// For each algorithm, the counter of encryption and the counter of decryption.
     counters: Vec<[Counter; 2]>,
-    /// Bytes processed through the planner, and bytes processed with keystream computed ahead.
+    /// Bytes for each [`Way`]: bytes processed through the planner, and bytes processed with keystream computed ahead.
     ways: [AtomicU64; 2],
-    /// The process that the counters belong to.
+    /// The number of the process to which the counters belong.
     process: AtomicU32,
     /// True once the totals have been written.
     reported: AtomicBool,
 }
 
-/// How bytes were processed, if not inline on the caller's thread.
+/// A way of processing bytes other than inline on the caller's thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     /// Through the planner.
@@ -49,7 +49,7 @@ pub(crate) enum Way {
 }
 
 impl Trace {
-    /// Opens the trace. `None` if that fails, which is reported on standard error.
+    /// Opens the trace. Returns `None` if the file cannot be opened, and reports the failure on standard error.
     pub(crate) fn open(to: &TraceTo) -> Option<Trace> {
         let (opened, name) = match to {
             TraceTo::Stderr => (standard::copy(libc::STDERR_FILENO), "standard error".into()),
@@ -92,7 +92,7 @@ impl Trace {
         self.write_line(process, what);
     }
 
-    /// The number of the current process. After a fork the child's counters start at zero.
+    /// Returns the number of the current process. If the process is a new child after a fork, resets the counters to zero.
     fn enter(&self) -> u32 {
         let process = std::process::id();
         if self.process.swap(process, Relaxed) != process {
@@ -107,10 +107,10 @@ impl Trace {
         if self.failed.load(Relaxed) {
             return;
         }
-        // A single write, so that lines of several processes do not mix.
+        // The line is written by a single write, so that lines of several processes do not mix.
         let line = format!("lockstep[{process}]: {}\n", escaped(text));
         let Err(error) = self.to.write(line.as_bytes()) else { return };
-        // There may be space again later, so later lines are still written.
+        // If the file is full, there may be space again later, so later lines are still written.
         let is_full = error.kind() == io::ErrorKind::WouldBlock;
         self.failed.fetch_or(!is_full, Relaxed);
         let what =
@@ -118,12 +118,13 @@ impl Trace {
         report(&self.name, what, &error, false);
     }
 
-    /// Writes the totals of this process, and the lines with the totals of its devices. If a device is named, the totals include
-    /// the approximate number of bytes that were processed on the caller's thread: calls are counted with their additional data and
-    /// without padding, and work through the planner without additional data and in whole blocks.
+    /// Writes the totals of this process, and the lines with the totals of its devices. If a device is named, the totals
+    /// include the number of bytes that were processed on the caller's thread. This number is approximate: calls are counted
+    /// with additional data and without padding, but work through the planner is counted without additional data and in whole
+    /// blocks.
     pub(crate) fn write_totals(&self, device_is_named: bool, devices: Vec<String>) {
         let process = std::process::id();
-        // A child process that has processed nothing writes nothing.
+        // A child process that has processed no data writes no totals.
         if self.process.load(Relaxed) != process || self.reported.swap(true, Relaxed) {
             return;
         }
@@ -152,7 +153,7 @@ impl Trace {
     }
 }
 
-/// Reports a failure of the trace, once in a process.
+/// Reports a failure of the trace on standard error. Only the first failure in a process is reported.
 fn report(name: &str, what: &str, error: &io::Error, may_open: bool) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !REPORTED.swap(true, Relaxed) {

@@ -102,7 +102,7 @@ const TABLE_PASSES: &[Pass] = &[
     Pass::Ghash,
 ];
 
-/// All passes: the passes of `TABLE_PASSES`, and the passes of GCM-SIV.
+/// All passes: those of `TABLE_PASSES`, and the passes that only GCM-SIV uses.
 const BITSLICE_PASSES: &[Pass] = &Pass::ALL;
 
 const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
@@ -232,8 +232,8 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
     }
 }
 
-/// The tiling of a kernel from a paper. The number of threads of a thread block determines the tile and the size of the
-/// state in shared memory. The state comes after the tables, which have `tables` bytes.
+/// The tiling of a kernel from a paper. The number of threads of a thread block determines the tile and the size of the state
+/// in shared memory. In shared memory, the state follows the tables, which have `tables` bytes.
 fn paper(
     entries: &'static Entries,
     thread_bytes: usize,
@@ -256,7 +256,7 @@ fn paper(
     [Some(tiling), None]
 }
 
-/// The tilings of coarse grain, and of fine grain for small launches if the launch options ask for it.
+/// The tiling of coarse grain. If the launch options request fine grain for small launches, also the tiling of fine grain.
 fn coarse(entries: &'static Entries, fine: Option<Tiling>, tables: u32, options: &LaunchOptions) -> Tilings {
     let [coarse, _] = paper(entries, 16, 16, tables, options);
     let instead = options.fine_below.map(|kib| Instead::SmallLaunches(1024 * kib as usize));
@@ -293,7 +293,7 @@ impl Family {
         (self.tilings)(&LaunchOptions::default()).into_iter().flatten()
     }
 
-    /// The tiling for this number of segments and bytes.
+    /// Returns the tiling for a launch with this number of segments and bytes.
     pub(crate) fn tiling(
         &self,
         limits: &Limits,

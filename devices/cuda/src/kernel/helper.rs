@@ -15,7 +15,8 @@ pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each"
 /// multiplies tiles by these matrices.
 pub(crate) const GHASH_MATRICES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_matrices" };
 pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_tensor_tiles" };
-/// The module of GHASH by carry-less multiplication. Only newer compilers than the default one make its machine code.
+/// The module of GHASH by carry-less multiplication. Only compilers that are newer than the default compiler generate its
+/// machine code.
 pub(crate) const CARRY_LESS: &str = "ghash_carry_less";
 /// The kernels that replace `GHASH_POWERS`, `GHASH_TILES` and `GHASH_EACH` on a device with the carry-less multiply-add, and the
 /// known-answer test of this instruction.

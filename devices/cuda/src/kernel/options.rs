@@ -8,7 +8,8 @@ use lockstep_core::launch::LaunchOption;
 pub struct LaunchOptions {
     /// Threads of a thread block, 8 to 512.
     pub threads: Option<u32>,
-    /// The largest number of thread blocks of a launch; each block then loops over its share of the work.
+    /// The maximum number of thread blocks of a launch. If there is more work, each thread block loops over several parts of
+    /// it.
     pub blocks: Option<u32>,
     /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
     pub blocks_per_thread: Option<u32>,
@@ -31,8 +32,8 @@ impl LaunchOptions {
     }
 }
 
-/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
-/// the way in the options.
+/// The methods of multiplication in GHASH and POLYVAL, in ascending order of preference. A device uses the best method that it
+/// supports and that is not better than the method in the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Products {
     /// Integer multiplication.

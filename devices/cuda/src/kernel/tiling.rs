@@ -5,8 +5,8 @@ use lockstep_core::KeySize;
 use super::part::{Entries, Part};
 use crate::machine::{Entry, Limits, Shape};
 
-/// A tiling: how the kernels of a source file divide work into tiles, and how their threads are grouped. A tile is
-/// the part of a segment that a group of threads processes at once.
+/// A tiling states how the kernels of a source file divide work into tiles, and how their threads form groups. A tile is the
+/// part of a segment that a group of threads processes at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiling {
     pub(super) entries: &'static Entries,
@@ -16,7 +16,7 @@ pub(crate) struct Tiling {
     pub(super) tile_threads: u32,
     /// The number of groups in a thread block. Each group processes one tile at a time.
     pub(super) block_tiles: u32,
-    /// Dynamic shared memory of a thread block.
+    /// Bytes of dynamic shared memory of a thread block.
     pub(super) shared: u32,
     /// The limit of thread blocks, for kernels whose blocks loop over tiles.
     pub(super) most: BlockLimit,
@@ -87,8 +87,8 @@ impl Tiling {
     pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
         let (tiles_of_block, most) = match self.most {
             BlockLimit::Any => (self.block_tiles, u32::MAX),
-            // In these kernels, each thread block gets one tile before any thread block gets a second tile. So even a
-            // small amount of work uses all multiprocessors.
+            // In these kernels, each thread block processes one tile before any thread block processes a second tile. Therefore
+            // even a small number of tiles uses all multiprocessors.
             BlockLimit::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
             BlockLimit::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
         };

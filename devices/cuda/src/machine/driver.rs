@@ -1,8 +1,8 @@
-//! A GPU as a machine. The CUDA driver executes the calls, in the device's primary context, which the caller's CUDA
-//! code may share.
+//! A GPU as a machine. The CUDA driver executes the calls in the device's primary context. CUDA code of the caller may use the
+//! same context.
 //!
-//! Discovery does not open the context; the first use of the device does. Each call makes the context current for its
-//! duration and then restores the context that was current on the caller's thread.
+//! The context is opened by the first use of the device, not by discovery. Each call makes this context current, and at its end
+//! restores the context that was current on the caller's thread.
 #![allow(unsafe_code, reason = "calls of the driver, a C library that is opened at run time")]
 
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ const NVIDIA: u32 = 0x10de;
 /// A value of `enum CUfunction_attribute` in cuda.h.
 const DYNAMIC_SHARED: c_int = 8;
 
-/// The maximum dynamic shared memory of a launch without a special request, in bytes.
+/// The maximum dynamic shared memory of a launch, in bytes, unless the kernel's attribute requests more.
 const SHARED_UNASKED: u32 = 48 * 1024;
 
 /// Returns the devices that the driver lists.
@@ -213,7 +213,7 @@ impl Driver {
         self.check(code).map(|()| value)
     }
 
-    /// Loads a module. If the driver does not load what NVRTC compiled, loads PTX of the archive.
+    /// Loads a module. If the driver cannot load code that NVRTC has compiled, loads PTX of the archive.
     fn load(&self, name: &str) -> Outcome<CUmodule> {
         let failed = |missing: Missing| Fault::Failed(missing.to_string());
         let image = self.code.image(name).map_err(failed)?;
@@ -335,7 +335,7 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free(&self, address: u64, _len: usize) {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         let _ = self.within(|_| self.check(unsafe { (self.api.free)(address) }));
     }
 
@@ -356,17 +356,17 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         let _ = self.within(|_| self.check(unsafe { (self.api.free_pinned)(address.cast()) }));
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.within(|_| self.check(unsafe { (self.api.copy_in)(to, from.cast(), len, stream_of(stream)) }))
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.within(|_| self.check(unsafe { (self.api.copy_out)(to.cast(), from, len, stream_of(stream)) }))
     }
 
@@ -374,7 +374,7 @@ unsafe impl Machine for Driver {
         if len == 0 {
             return Ok(());
         }
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.within(|_| self.check(unsafe { (self.api.fill)(address, 0, len, stream_of(stream)) }))
     }
 
@@ -405,8 +405,8 @@ unsafe impl Machine for Driver {
                 (&raw mut len).cast(),
                 END as *mut c_void,
             ];
-            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees that the
-            // memory that they point to is valid.
+            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees that the addresses in the
+            // parameters refer to valid memory.
             self.check(unsafe {
                 (self.api.launch)(
                     function,

@@ -180,7 +180,8 @@ pub(crate) struct Emulator {
 /// The process that has started the emulator; 0 before the start.
 static STARTED_BY: AtomicU32 = AtomicU32::new(0);
 
-/// Starts the emulator at its first use. Like the driver of a GPU, it refuses to work in the child of a process that has started it.
+/// Starts the emulator at its first use. As the driver of a GPU, it returns an error in a child process if the parent process
+/// has started it.
 pub(crate) fn start() -> Outcome<()> {
     let process = std::process::id();
     match STARTED_BY.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
@@ -387,7 +388,7 @@ unsafe impl Machine for Emulator {
         parameters: &[u8],
     ) -> Outcome<()> {
         let (words, len, trace) = (words_of(parameters), parameters.len(), self.trace.clone());
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len, trace.as_ref()) }))
     }
 

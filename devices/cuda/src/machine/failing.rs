@@ -77,7 +77,7 @@ impl Control {
     /// Reads the faults that the environment requests, if any.
     ///
     /// # Panics
-    /// If the variable is malformed, because a run without the requested faults proves nothing.
+    /// Panics if the variable is malformed, because a run without the requested faults would prove nothing.
     pub(crate) fn from_environment() -> Option<Control> {
         let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;
         let every = Every::parse(&text).unwrap_or_else(|| panic!("{VARIABLE} is `{text}`: see failing.rs"));
@@ -169,7 +169,7 @@ unsafe impl Machine for Failing {
 
     unsafe fn free(&self, address: u64, len: usize) {
         self.control.bytes.fetch_sub(len as i64, SeqCst);
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         unsafe { self.emulator.free(address, len) }
     }
 
@@ -187,20 +187,20 @@ unsafe impl Machine for Failing {
 
     unsafe fn free_pinned(&self, address: *mut u8, len: usize) {
         self.control.bytes.fetch_sub(len as i64, SeqCst);
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         unsafe { self.emulator.free_pinned(address, len) }
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
         self.control.alive()?;
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         unsafe { self.emulator.copy_in(stream, from, to, len) }
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
         self.control.alive()?;
         let number = self.control.copies.fetch_add(1, SeqCst);
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         unsafe { self.emulator.copy_out(stream, from, to, len)? };
         if self.control.is_wrong_copy(number) && len > 0 {
             self.emulator.synchronise()?;
@@ -212,7 +212,7 @@ unsafe impl Machine for Failing {
 
     unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()> {
         self.control.alive()?;
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         unsafe { self.emulator.zero(stream, address, len) }
     }
 
@@ -224,7 +224,7 @@ unsafe impl Machine for Failing {
         parameters: &[u8],
     ) -> Outcome<()> {
         self.control.launch()?;
-        // SAFETY: the caller meets the conditions of this function.
+        // SAFETY: the caller guarantees the requirements of this function.
         unsafe { self.emulator.launch(stream, entry, shape, parameters) }
     }
 

@@ -1,5 +1,5 @@
-//! Serial modes. The first launch makes the bit planes of all round keys. In the second launch, each thread processes
-//! 32 messages, one in each bit position of its words.
+//! Serial modes. The first launch computes the bit planes of all round keys. In the second launch, each thread processes 32
+//! messages: each bit position of its words belongs to one message.
 
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::Chain;

@@ -1,6 +1,6 @@
-//! GCM of many messages at once, in the order of [`compose::gcm_of_chunk`](lockstep_gpu_host::compose::gcm_of_chunk). ECB gives
-//! the hash keys and the tag masks. The device makes or compares the tags. A message with a wrong tag is never decrypted, and
-//! its output is zeroed.
+//! GCM of many messages at once, in the order of [`compose::gcm_of_chunk`](lockstep_gpu_host::compose::gcm_of_chunk). ECB
+//! computes the hash keys and the tag masks. The device computes the tags, and writes or compares them. A message with a wrong
+//! tag is never decrypted, and its output is zeroed.
 
 use lockstep_core::Result;
 use lockstep_gpu_host::compose::GcmSteps;

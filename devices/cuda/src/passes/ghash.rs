@@ -28,8 +28,9 @@ const MATRIX_PRODUCTS: u64 = 9;
 /// (`docs/kernels.md`). The constant is larger because fewer warps are resident.
 const TENSOR_TILE_PRODUCTS: u64 = 4;
 
-/// True if level 0 is hashed by matrices: the tensor units must multiply bits, and the tiles must save more products than
-/// the matrices of the keys cost. For one key this is the case for 45 tiles or more (360 KiB).
+/// True if level 0 is hashed by matrices. This requires that the tensor units multiply bits, and that the tiles save more
+/// products than the computation of the matrices of the keys requires. For one key, this is the case for 45 tiles or more (360
+/// KiB).
 pub(crate) fn by_matrices(limits: &Limits, tiles: u64, keys: u64) -> bool {
     let saved = tiles.saturating_mul(32 * (TILE_PRODUCTS - TENSOR_TILE_PRODUCTS));
     limits.tensor_bits && saved > keys.saturating_mul(GHASH_MATRICES_THREADS * MATRIX_PRODUCTS)
@@ -76,8 +77,9 @@ impl Levels {
     }
 }
 
-/// True if one thread for each message is faster than one warp for each tile. The function compares, for both, the
-/// number of products that one thread computes in sequence while all resident threads of the device work.
+/// True if one thread for each message is faster than one warp for each tile. For both methods, the function estimates the
+/// number of products that one thread computes in sequence while all resident threads of the device work, and compares these
+/// numbers.
 pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u64, keys: u64) -> bool {
     let lanes = RESIDENT * u64::from(limits.multiprocessors.max(1));
     let rounds = |threads: u64| threads.div_ceil(lanes).max(1);
@@ -112,7 +114,7 @@ pub(crate) struct Hashing {
     pub(crate) matrices: Option<u64>,
     /// True for POLYVAL, false for GHASH.
     pub(crate) polyval: bool,
-    /// True if all products are made by the carry-less multiply-add. There are no matrices then.
+    /// True if the carry-less multiply-add computes all products. In this case there are no matrices.
     pub(crate) carry_less: bool,
 }
 

@@ -1,5 +1,5 @@
-//! OCB3 of many messages at once (RFC 7253). One kernel encrypts or decrypts the whole blocks with their offsets and makes
-//! the checksums. All other blocks are encrypted by ECB: see `kernels/ocb/ocb.cu`. The device makes or compares the tags, and
+//! OCB3 of many messages at once (RFC 7253). One kernel encrypts or decrypts the whole blocks with their offsets, and computes
+//! the checksums. All other blocks are encrypted by ECB (see `kernels/ocb/ocb.cu`). The device writes or compares the tags, and
 //! zeroes the output of messages with wrong tags.
 
 use lockstep_core::Result;

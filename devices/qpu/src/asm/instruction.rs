@@ -1,4 +1,4 @@
-//! The operations of a line, merged into an instruction.
+//! Parses the operations of a line, and combines them into one instruction.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) struct Parsed {
 struct Operation<'t> {
     name: &'t str,
     suffixes: Vec<&'t str>,
-    /// The operands. Calls of functions are replaced by their values.
+    /// The operands. A call of a function has been replaced by its value.
     operands: Vec<Cow<'t, str>>,
 }
 
@@ -29,7 +29,7 @@ const PACK: [&str; 16] = [
 ];
 const UNPACK: [&str; 8] = ["", "16a", "16b", "8dr", "8a", "8b", "8c", "8d"];
 
-/// The instruction of a line without label and comment.
+/// Parses the instruction of a line. The label and the comment have been removed from the line.
 pub(super) fn parse(line: &str) -> Result<Parsed, String> {
     let texts = line.split(';').map(str::trim).filter(|text| !text.is_empty());
     let operations: Vec<Operation<'_>> = texts.map(Operation::split).collect::<Result<_, _>>()?;
@@ -69,7 +69,7 @@ impl<'t> Operation<'t> {
         source.starts_with('[') || value(source).is_some_and(|value| small_immediate(value).is_none())
     }
 
-    /// The condition that the suffixes state, and true if the operation sets the flags.
+    /// Returns the condition of the suffixes, and true if the operation sets the flags.
     fn suffixes(&self) -> Result<(Condition, bool), String> {
         let (mut condition, mut sets_flags) = (Condition::Always, false);
         for suffix in &self.suffixes {
@@ -91,7 +91,7 @@ impl<'t> Operation<'t> {
     }
 }
 
-/// Divides operands at commas outside brackets and parentheses.
+/// Splits operands at commas outside brackets and parentheses.
 pub(super) fn split_operands(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|letter| {
@@ -128,13 +128,13 @@ pub(super) fn value(text: &str) -> Option<u32> {
     }
 }
 
-/// The output of an operand such as `ra3.8a`, and its condition if it has one.
+/// Parses an operand that is written, such as `ra3.8a`. Returns the output, and the condition if the operand has one.
 fn output(text: &str) -> Result<(Output, Option<Condition>), String> {
     let mut parts = text.split('.');
     let name = parts.next().unwrap_or_default();
     let register = match name {
         "-" => Register { file: File::Either, address: registers::NOP },
-        // `r5` without a suffix for quads: all elements of r5 get the value of element 0.
+        // `r5` without the suffix for quads means that all elements of r5 get the value of element 0.
         "r5" => Register { file: File::B, address: registers::R5 },
         name => register(name, true).ok_or_else(|| format!("unknown register `{name}` to write to"))?,
     };
@@ -150,7 +150,7 @@ fn output(text: &str) -> Result<(Output, Option<Condition>), String> {
     Ok((Output { register, pack }, condition))
 }
 
-/// The input of an operand such as `ra3.8a` or `r0 << 3`.
+/// Parses an operand that is read, such as `ra3.8a` or `r0 << 3`.
 fn input(text: &str) -> Result<Input, String> {
     let (text, rotation) = match (text.split_once("<<"), text.split_once(">>")) {
         (Some((source, by)), _) => (source.trim(), Some(rotation(by.trim(), false)?)),
@@ -176,8 +176,8 @@ fn input(text: &str) -> Result<Input, String> {
 
 fn rotation(by: &str, is_right: bool) -> Result<SmallImmediate, String> {
     if by == "r5" {
-        // The only rotation by r5 is towards higher elements. vc4asm writes it as `<<`, but writes rotations by constants
-        // towards higher elements as `>>`.
+        // A rotation by r5 can only be towards higher elements. vc4asm writes this rotation as `<<`, although it writes
+        // rotations by constants towards higher elements as `>>`.
         return Ok(SmallImmediate::RotateByR5);
     }
     match by.parse::<u8>() {
@@ -211,7 +211,7 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         operation.has_operands(1 + count)?;
         let (condition, sets_flags) = operation.suffixes()?;
         let (to, of_output) = output(&operation.operands[0])?;
-        // An operation without a destination is executed for its flags.
+        // An operation without a destination still sets the flags.
         let writes = to.register.address != registers::NOP;
         let condition = of_output.unwrap_or(condition);
         alu.to.set_condition(is_mul, if writes || sets_flags { condition } else { Condition::Never });
@@ -229,8 +229,8 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         }
     }
     if alu.to.sets_flags && alu.add == AddOp::Nop {
-        // The add ALU writes nothing, so its condition has no effect. It is set because vc4asm sets it, and the
-        // words must equal those of vc4asm.
+        // The add ALU writes nothing, so its condition has no effect. The condition is set nevertheless, because the words must
+        // be equal to those of vc4asm.
         alu.to.set_condition(false, Condition::Always);
     }
     alu.to.set_outputs(outputs)?;
@@ -250,8 +250,8 @@ fn mul_op(name: &str) -> Option<MulOp> {
     MulOp::ALL.iter().copied().find(|op| op.text() == name)
 }
 
-/// True if the mul ALU executes an operation: if the add ALU does not have the operation or is in use, or if the operation
-/// rotates.
+/// Returns true if the mul ALU executes the operation. This is the case if the add ALU does not have the operation or is in
+/// use, or if the operation rotates.
 fn choose_alu(operation: &Operation<'_>, is_used: [bool; 2]) -> Result<bool, String> {
     let name = operation.name;
     let rotates = operation.operands.iter().skip(1).any(|text| text.contains("<<") || text.contains(">>"));
@@ -267,7 +267,7 @@ fn choose_alu(operation: &Operation<'_>, is_used: [bool; 2]) -> Result<bool, Str
     }
 }
 
-/// Sets the operation of the add ALU. Returns the number of inputs that the text of the operation has.
+/// Sets the operation of the add ALU. Returns the number of inputs in the text of the operation.
 fn set_add(alu: &mut Alu, operation: &Operation<'_>) -> usize {
     if operation.name == "mov" {
         alu.add = AddOp::Or;
@@ -277,7 +277,7 @@ fn set_add(alu: &mut Alu, operation: &Operation<'_>) -> usize {
     alu.add.inputs()
 }
 
-/// Sets the operation of the mul ALU. Returns the number of inputs that the text of the operation has.
+/// Sets the operation of the mul ALU. Returns the number of inputs in the text of the operation.
 fn set_mul(alu: &mut Alu, operation: &Operation<'_>) -> usize {
     if operation.name == "mov" {
         alu.mul = MulOp::V8min;
@@ -322,7 +322,7 @@ fn load_immediate(operation: &Operation<'_>) -> Result<Parsed, String> {
     Ok(Parsed { instruction, label: None })
 }
 
-/// The bits of a list of numbers, with one number for each element.
+/// Returns the bits of a constant that is a list with one number for each element.
 fn elements(list: &str, name: &str) -> Result<(ImmediateKind, u32), String> {
     let numbers: Vec<i8> = list
         .split(',')

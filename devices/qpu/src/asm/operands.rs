@@ -1,4 +1,4 @@
-//! Operands of an instruction in text, and the choice of the register files for them.
+//! The operands of an instruction in text form. This module also chooses the register files for the operands.
 
 use crate::isa::{Alu, Condition, Destination, Mux, Signal, SmallImmediate, registers};
 
@@ -40,10 +40,9 @@ pub(super) struct Output {
     pub(super) pack: u8,
 }
 
-/// The register that a name stands for. Some names stand for different registers when they are read and when they are
-/// written.
+/// Returns the register for a name. Some names mean one register when they are read and another one when they are written.
 pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
-    // General registers come first. The other names are those of the addresses from 32 on.
+    // The names with a number are the general registers. All other names belong to the addresses from 32 on.
     for (prefix, file) in [("ra", File::A), ("rb", File::B)] {
         if let Some(number) = name.strip_prefix(prefix).and_then(|number| number.parse::<u8>().ok()) {
             return (number < 64).then_some(Register { file, address: number });
@@ -68,7 +67,7 @@ impl Destination {
     /// Sets the outputs of both ALUs.
     ///
     /// # Errors
-    /// A message if both outputs need the same file, or a mode of packing that the word cannot have.
+    /// A message if both outputs require the same file, or if the word cannot encode the mode of packing.
     pub(super) fn set_outputs(&mut self, outputs: [Option<Output>; 2]) -> Result<(), String> {
         let fits = |is_swapped: bool| {
             (outputs.iter().zip([is_swapped, !is_swapped])).all(|(output, is_b)| {
@@ -94,7 +93,8 @@ impl Destination {
             if self.pack != 0 {
                 return Err("an instruction has one mode of packing".into());
             }
-            // `pm` is false for packing in file A, and true for packing of the results of the mul ALU.
+            // If `pm` is false, values that are written to file A are packed. If `pm` is true, results of the mul ALU are
+            // packed.
             (self.pack, self.pm) = (pack, !is_a);
         }
         Ok(())
@@ -106,10 +106,11 @@ impl Destination {
 }
 
 impl Alu {
-    /// Sets the inputs of both ALUs, first the inputs that need a certain file, then the inputs that both files have.
+    /// Sets the inputs of both ALUs. First it places the inputs that require a certain file, then the inputs that both files
+    /// can provide.
     ///
     /// # Errors
-    /// A message if the inputs need more registers, constants, rotations or modes of unpacking than a word has.
+    /// A message if the inputs require more registers, constants, rotations or modes of unpacking than a word can encode.
     pub(super) fn set_inputs(&mut self, inputs: &[[Option<Input>; 2]; 2]) -> Result<(), String> {
         let mut files = Files::default();
         for is_fixed in [true, false] {
@@ -177,9 +178,9 @@ struct Files {
 }
 
 impl Files {
-    /// The mux of an input. All inputs are passed twice: first with `is_fixed`, which places all inputs except the
-    /// registers that both files have, then without `is_fixed`, which places these registers. `None` if this call does not
-    /// place the input.
+    /// Returns the mux of an input. All inputs are passed twice: first with `is_fixed`, which places all inputs except the
+    /// registers that both files have, then without `is_fixed`, which places these registers. Returns `None` if this call does
+    /// not place the input.
     fn place(&mut self, input: &Input, is_fixed: bool) -> Result<Option<Mux>, String> {
         let register = match input.source {
             Source::Accumulator(mux) => return Ok(is_fixed.then_some(mux)),
@@ -212,7 +213,7 @@ impl Files {
     }
 
     fn set_immediate(&mut self, small: SmallImmediate) -> Result<(), String> {
-        // A rotation also has a value, which may be the constant of another input.
+        // The code of a rotation also has a value as an input. Another input may be a constant with this value.
         match self.immediate {
             None => self.immediate = Some(small),
             Some(have) if have == small => {}
@@ -226,7 +227,7 @@ impl Files {
     }
 }
 
-/// The small immediate of a value, if it has one.
+/// Returns the small immediate with this value, if there is one.
 pub(super) fn small_immediate(value: u32) -> Option<SmallImmediate> {
     let small = SmallImmediate::Value(value);
     small.code().map(|_| small)

@@ -1,9 +1,9 @@
-//! Words that set up the VPM and DMA, written as calls of functions. The names and parameters are those of `vc4.qinc`, which is a
-//! part of vc4asm; the fields are in Broadcom's guide, tables 32 to 37.
+//! Evaluates calls of the functions that return words for the setup of the VPM and DMA. The names and parameters are those of
+//! `vc4.qinc`, which is a part of vc4asm; the fields are in Broadcom's guide, tables 32 to 37.
 
 use super::instruction::{split_operands, value};
 
-/// A parameter of a function, and the field of the word that has its value.
+/// A parameter of a function, and the field of the word that contains its value.
 struct Field {
     first: i64,
     last: i64,
@@ -19,12 +19,12 @@ impl Field {
         Field { first, last, multiple: 1, mask, shift }
     }
 
-    /// A field that has all values from 0 to `last`.
+    /// A field for all values from 0 to `last`.
     const fn all(last: u32, shift: u32) -> Field {
         Field::new(0, last as i64, last, shift)
     }
 
-    /// A number of rows, words or vectors. Its field stores the largest number as 0.
+    /// A field for a number of rows, words or vectors. The field stores the largest number as 0.
     const fn count(last: u32, shift: u32) -> Field {
         Field::new(0, last as i64, last - 1, shift)
     }
@@ -34,7 +34,7 @@ impl Field {
         Field { multiple: 16, ..Field::new(0, 48, 0x30, shift) }
     }
 
-    /// The bits of a value. `text` is the value in the source.
+    /// Returns the bits of the field for a value. `text` is the value in the source, for the error.
     fn of(&self, value: i64, text: &str, function: &str) -> Result<u32, String> {
         if !(self.first..=self.last).contains(&value) || value % self.multiple != 0 {
             let kind = if self.multiple == 1 { "a number" } else { "a multiple of 16" };
@@ -82,10 +82,10 @@ static FUNCTIONS: [Function; 22] = [
     ("vdr_v32", 0x800, &[Field::count(16, 12), Field::all(63, 4), Field::all(15, 0)]),
 ];
 
-/// A call in a call is the deepest that has a meaning.
+/// The maximum depth of calls. Only calls whose arguments are calls without further calls have a meaning.
 const MAX_DEPTH: usize = 2;
 
-/// The word of a call such as `vpm_setup(1, 1, h32(0))`. `None` if the text is no call.
+/// Returns the word of a call such as `vpm_setup(1, 1, h32(0))`. Returns `None` if the text is not a call.
 pub(super) fn setup(text: &str) -> Option<Result<u32, String>> {
     text.contains('(').then(|| call(text, 1))
 }

@@ -85,14 +85,14 @@ fn address(number: usize) -> u32 {
     number as u32 * INSTRUCTION_BYTES
 }
 
-/// The label at the start of a line, if there is one, and the rest of the line.
+/// Returns the label at the start of a line, if there is one, and the text after the label.
 fn split_label(line: &str) -> (Option<&str>, &str) {
     if let Some(rest) = line.strip_prefix(':') {
         let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         return (Some(name), rest.trim());
     }
     match line.split_once(':') {
-        // `brr -, r:label` also has a colon.
+        // The condition excludes `brr -, r:label`, in which a colon does not end a label.
         Some((name, rest)) if !name.contains(char::is_whitespace) => (Some(name), rest.trim()),
         _ => (None, line),
     }

@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// The chip and the boards that have it.
+    /// The chip, and the boards with this chip.
     pub fn description(self) -> &'static str {
         match self {
             Model::Bcm2835 => "BCM2835 (Raspberry Pi 1 or Zero)",
@@ -29,8 +29,8 @@ impl Model {
         }
     }
 
-    /// The flags of memory that QPUs and the processor both access. The processor of the BCM2835 uses the level 2 cache of the
-    /// GPU. The processors of the other chips do not use this cache, so they access the memory directly.
+    /// The flags for memory that both the QPUs and the processor access. The processor of the BCM2835 uses the level 2 cache of
+    /// the GPU. The processors of the other two chips do not use this cache, so they access the memory directly.
     pub(super) fn memory_flags(self) -> u32 {
         const DIRECT: u32 = 1 << 2;
         const COHERENT: u32 = 2 << 2;
@@ -41,17 +41,17 @@ impl Model {
     }
 }
 
-/// Bus addresses have the mode of the caches in their two highest bits. The other bits are the physical address.
+/// The two highest bits of a bus address state the use of the caches. All lower bits are the physical address.
 const PHYSICAL: u32 = 0x3fff_ffff;
 
 impl Model {
-    /// The physical address of memory of the GPU that the firmware has locked at a bus address.
+    /// Returns the physical address of memory of the GPU that the firmware has locked at a bus address.
     ///
     /// # Errors
-    /// If the memory is not within the memory of the board, or does not start at a page. Such memory must not be
-    /// mapped, because keys would be written to memory that something else uses, or to registers of a device.
+    /// Fails if the range is not within the memory of the board, or does not start at a page. Such a range must not be mapped,
+    /// because keys would be written to memory with another use, or to registers of a device.
     pub(super) fn physical_address(self, bus: u32, bytes: usize) -> Result<u32, BoardError> {
-        // The registers of the chip's devices begin here, after the memory.
+        // The first address after the memory, at which the registers of the chip's devices begin.
         let end = match self {
             Model::Bcm2835 => 0x2000_0000,
             Model::Bcm2836 | Model::Bcm2837 => 0x3f00_0000,
@@ -68,15 +68,15 @@ impl Model {
     }
 }
 
-/// The device of the firmware's mailbox.
+/// The device file of the firmware's mailbox.
 pub(super) const MAILBOX: &str = "dev/vcio";
-/// The driver of the QPUs in the kernel. Its folder has a link for each device that the driver owns.
+/// The folder of the kernel's driver for the QPUs. It contains a link for each device that the driver owns.
 const DRIVER: &str = "sys/bus/platform/drivers/vc4_v3d";
 const COMPATIBLE: &str = "proc/device-tree/compatible";
 
 const ANOTHER: &str = "use another device";
 
-/// Checks the conditions by files below the folder `root`, which is `/` except in tests.
+/// Checks the conditions with the files below the folder `root`, which is `/` except in tests.
 ///
 /// # Errors
 /// [`Missing`] with the first condition that is not met.
@@ -93,7 +93,7 @@ pub fn check(root: &Path) -> Result<Model, Missing> {
             "use its Vulkan driver, by the device wgpu:0",
         ));
     }
-    // A chip is also listed as compatible with the earlier chips.
+    // The list of a newer chip also contains the names of older chips, so the newest chip is tested first.
     let model = [("bcm2837", Model::Bcm2837), ("bcm2836", Model::Bcm2836), ("bcm2835", Model::Bcm2835)];
     let Some((_, model)) = model.into_iter().find(|(chip, _)| is(chip)) else {
         return Err(missing("this machine is no Raspberry Pi 1 to 3 with Linux", ANOTHER));

@@ -1,4 +1,4 @@
-//! The functions of the operating system that a board needs: the mailbox of the firmware, and the memory of the GPU.
+//! The interface to the operating system that a board requires: the mailbox of the firmware, and the memory of the GPU.
 
 use std::io;
 
@@ -10,7 +10,8 @@ pub trait Firmware: Send {
     /// Errors of the operating system.
     fn acquire(&mut self) -> io::Result<()>;
 
-    /// The number of this process. After a fork, a child process must not touch the memory of a call of its parent.
+    /// The number of this process. It is needed because a child process after a fork must not access the memory that a call of
+    /// its parent uses.
     fn process(&self) -> u32 {
         std::process::id()
     }
@@ -31,24 +32,24 @@ pub trait Firmware: Send {
     fn map(&mut self, address: u32, bytes: usize) -> io::Result<Box<dyn SharedMemory>>;
 }
 
-/// Memory that the GPU and this program share. Offsets and lengths are multiples of four, because memory that is not cached
-/// is accessed by words.
+/// Memory that the GPU and this program share. Offsets and lengths are multiples of four, because memory that is not cached is
+/// accessed in words of four bytes.
 pub trait SharedMemory: Send {
     /// Copies bytes to an offset.
     ///
     /// # Panics
-    /// If the bytes are not within the memory.
+    /// Panics if the bytes are not within the memory.
     fn write(&mut self, offset: usize, bytes: &[u8]);
 
     /// Copies bytes from an offset.
     ///
     /// # Panics
-    /// If the bytes are not within the memory.
+    /// Panics if the bytes are not within the memory.
     fn read(&self, offset: usize, bytes: &mut [u8]);
 
     /// Sets bytes from an offset to zero.
     ///
     /// # Panics
-    /// If the bytes are not within the memory.
+    /// Panics if the bytes are not within the memory.
     fn wipe(&mut self, offset: usize, len: usize);
 }

@@ -1,4 +1,4 @@
-//! The firmware on Linux: the mailbox is `/dev/vcio`, and the memory of the GPU is mapped by `/dev/mem`.
+//! The firmware on Linux. The mailbox is `/dev/vcio`, and the memory of the GPU is mapped through `/dev/mem`.
 
 use std::ffi::{c_char, c_void};
 use std::fs::{File, OpenOptions};
@@ -29,7 +29,7 @@ impl Vcio {
     /// [`Missing`] if this process has no access.
     pub(super) fn open() -> Result<Vcio, Missing> {
         let open = |path: &str| {
-            // With this flag, mappings of the memory are not cached.
+            // This flag makes mappings of the memory uncached.
             let options =
                 OpenOptions::new().read(true).write(true).custom_flags(OFlags::SYNC.bits() as i32).open(path);
             options.map_err(|error| Missing {
@@ -41,13 +41,14 @@ impl Vcio {
     }
 }
 
-/// The request of the mailbox's driver. It has the number 0 and the type 100, and its argument is the address of a message.
+/// The request number of the mailbox's driver: number 0 of type 100. The argument of the request is the address of a message.
 const PROPERTY: rustix::ioctl::Opcode = opcode::read_write::<*mut c_char>(100, 0);
 
 impl Firmware for Vcio {
     fn acquire(&mut self) -> io::Result<()> {
         if self.process != self.process() {
-            // A lock belongs to the open file, which the processes share after a fork. So the child opens the files again.
+            // A lock belongs to the open file. After a fork, parent and child share the open file, so the child opens the files
+            // again.
             *self = Vcio::open().map_err(io::Error::other)?;
         }
         // A signal ends the wait with an error.
@@ -55,7 +56,7 @@ impl Firmware for Vcio {
     }
 
     fn give_back(&mut self) {
-        // The lock also ends when the file is closed, so an error has no consequence.
+        // Closing the file also releases the lock, so an error here has no consequence.
         let _ = flock(&self.mailbox, FlockOperation::Unlock);
     }
 
@@ -93,14 +94,14 @@ unsafe impl Send for Mapping {}
 #[allow(unsafe_code, reason = "the mapping belongs to this value")]
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `mmap` with this length, and nothing refers to it any more. If the call fails,
-        // nothing can be done about it.
+        // SAFETY: the mapping was made by `mmap` with this length, and nothing refers to it any more. An error is ignored,
+        // because nothing can be done about it.
         let _ = unsafe { munmap(self.start.as_ptr(), self.bytes) };
     }
 }
 
 impl Mapping {
-    /// The address of each word of a range.
+    /// Returns the address of each word of a range.
     fn words(&self, offset: usize, len: usize) -> impl Iterator<Item = *mut u32> {
         assert!(offset.is_multiple_of(4) && len.is_multiple_of(4), "bytes {offset} and {len}");
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.bytes), "{offset} and {len}");

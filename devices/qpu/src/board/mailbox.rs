@@ -1,4 +1,4 @@
-//! Property messages of the firmware. A message has a tag with values, which the response replaces.
+//! Property messages to the firmware. A message contains a tag and values. The response replaces the message.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const ENABLE_QPU: u32 = 0x30012;
 
 /// The code of a response without errors.
 const SUCCESS: u32 = 0x8000_0000;
-/// The bit of a tag's length that marks its response.
+/// The bit of a tag's length that is set in a response.
 const RESPONSE: u32 = 1 << 31;
 
 const UPDATE: &str = "update the firmware, or use another device";
@@ -23,7 +23,7 @@ const KERNEL_DRIVER: &str = "the kernel's driver probably owns the QPUs: remove 
 const MEMORY: &str = "raise gpu_mem in config.txt and restart";
 const RETRY: &str = "try again; if it remains, restart the board";
 
-/// The firmware, which is used through messages.
+/// The firmware, accessed through property messages.
 pub(super) struct Mailbox {
     firmware: Box<dyn Firmware>,
 }
@@ -45,7 +45,7 @@ impl Mailbox {
         })
     }
 
-    /// Lets other processes use the QPUs.
+    /// Ends the exclusive use, so that other processes can use the QPUs.
     pub(super) fn give_back(&mut self) {
         self.firmware.give_back();
     }
@@ -53,8 +53,8 @@ impl Mailbox {
     /// Sends a tag with values. Returns the first value of the response.
     fn request(&mut self, what: &str, tag: u32, values: &[u32]) -> Result<u32, BoardError> {
         let mut message = [0; 16];
-        // The words are: the length of the message, the code of a request, the tag, the length of the space for values, the
-        // length of the request, the values, and the end.
+        // The words of a message are, in this order: the length of the message, the code of a request, the tag, the length of
+        // the space for values, the length of the request, the values, and the end of the message.
         message[0] = 4 * (5 + values.len() as u32 + 1);
         message[2] = tag;
         message[3] = 4 * values.len() as u32;
@@ -62,7 +62,7 @@ impl Mailbox {
         let failed =
             |reason: String, remedy| BoardError { reason: format!("cannot {what}: {reason}"), remedy };
         self.firmware.property(&mut message).map_err(|error| match error.kind() {
-            // This is the error of the kernel if the firmware refuses a message (Linux, `drivers/firmware/raspberrypi.c`).
+            // The kernel returns this error if the firmware rejects a message (Linux, `drivers/firmware/raspberrypi.c`).
             io::ErrorKind::InvalidInput => {
                 failed(format!("the firmware refuses the message: {error}"), UPDATE)
             }
@@ -139,7 +139,8 @@ impl Mailbox {
         self.command(what, ENABLE_QPU, &[enabled.into()], KERNEL_DRIVER)
     }
 
-    /// Runs QPUs by a control list, and waits for their end. Before that, the firmware clears the caches.
+    /// Runs the QPUs with the programs of a control list, and waits until they have ended. The firmware clears the caches
+    /// before the run.
     pub(super) fn execute(&mut self, qpus: u32, control: u32, timeout_ms: u32) -> Result<(), BoardError> {
         self.command("run the QPUs", EXECUTE_QPU, &[qpus, control, 0, timeout_ms], RETRY)
     }

@@ -19,16 +19,16 @@ use self::mailbox::Mailbox;
 use crate::chip::{BoardError, Chip, ChipError, ProgramRun};
 use crate::sim::{QPUS, Run};
 
-/// Milliseconds after which the firmware ends a run. The firmware must answer before the kernel gives up, which happens after one
-/// second (Linux, `drivers/firmware/raspberrypi.c`). Otherwise the run continues, and its end cannot be detected. The longest run of
-/// the device, the thesis's decryption with a key of 256 bits, takes 0.15 s according to the simulator.
+/// Milliseconds after which the firmware ends a run. The firmware must respond before the timeout of the kernel, which is one
+/// second (Linux, `drivers/firmware/raspberrypi.c`). Otherwise the run continues, and its end cannot be detected. The longest
+/// run of the device, the thesis's decryption with a key of 256 bits, takes 0.15 s according to the simulator.
 const TIMEOUT_MS: u32 = 900;
 
 /// Bytes of a page. The memory of the GPU is aligned to pages.
 const PAGE: usize = 4096;
 
-/// Offsets in the memory of the GPU. The control list, at offset 0, has the addresses of the uniforms and of the program for
-/// each QPU.
+/// Offsets in the memory of the GPU. The control list is at offset 0. For each QPU, it contains the address of the uniforms and
+/// the address of the program.
 const CONTROL: usize = 0;
 const PROGRAM: usize = PAGE;
 /// Maximum number of bytes of a program. The published decryption has about 5 KiB.
@@ -53,9 +53,9 @@ struct Allocation {
 /// The QPUs of a board. Between [`Chip::reserve`] and [`Chip::finish`] the board holds memory of the GPU, the QPUs are switched
 /// on, and other processes wait.
 ///
-/// Memory with keys and data remains allocated in two cases: the process is killed during a run, or a run fails and the firmware
-/// also refuses to switch the QPUs off. In the second case QPUs may still write to the memory. So the memory is not wiped and
-/// not freed, and the board refuses further runs until the QPUs can be switched off.
+/// Memory with keys and data remains allocated in two cases: the process is killed during a run, or a run fails and the
+/// firmware also fails to switch the QPUs off. In the second case QPUs may still write to the memory. Therefore the memory is
+/// neither wiped nor freed, and the board returns errors for further runs until the QPUs can be switched off.
 pub struct Board {
     mailbox: Mailbox,
     model: Model,
@@ -63,7 +63,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// The QPUs of the board that this program runs on.
+    /// Opens the QPUs of the board on which this program runs.
     ///
     /// # Errors
     /// [`Missing`] if the board is not a Raspberry Pi 1 to 3, if the kernel's driver owns the QPUs, or if this
@@ -86,13 +86,13 @@ impl Board {
         self.model
     }
 
-    /// Acquires the QPUs, and memory for data.
+    /// Acquires the QPUs, and allocates memory for `data` bytes of data.
     fn start(&mut self, data: usize) -> Result<Allocation, BoardError> {
         self.mailbox.acquire()?;
         let started = self.mailbox.enable_qpus(true).and_then(|()| {
             let allocated = self.allocate(data);
             if allocated.is_err() {
-                // The first error is reported, here and below.
+                // An error here is ignored, because the first error is reported. The same applies below.
                 let _ = self.mailbox.enable_qpus(false);
             }
             allocated
@@ -126,11 +126,11 @@ impl Board {
     /// Switches the QPUs off, wipes and frees the memory, and lets other processes continue.
     ///
     /// # Errors
-    /// If the QPUs may be running a program and cannot be switched off. The memory and the lock are then kept.
+    /// Fails if the QPUs may be running a program and cannot be switched off. The memory and the lock are then kept.
     fn stop(&mut self) -> Result<(), BoardError> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         if memory.process != self.mailbox.process() {
-            // The parent of this process is in a call, and the parent ends the call.
+            // This is a child process, and its parent is in a call. The parent itself ends the call.
             return Ok(());
         }
         // The QPUs are switched off first, because the memory must be neither wiped nor freed while QPUs may use it.
@@ -142,7 +142,7 @@ impl Board {
         }
         memory.shared.wipe(0, DATA + memory.data);
         drop(memory.shared);
-        // If the firmware refuses these requests, the memory remains allocated, but it has been wiped.
+        // If the firmware rejects these requests, the memory remains allocated, but it has already been wiped.
         let _ = self.mailbox.unlock(memory.handle);
         let _ = self.mailbox.release(memory.handle);
         self.mailbox.give_back();
@@ -190,7 +190,8 @@ impl Chip for Board {
         let qpus = run.uniforms.len() as u32;
         memory.is_in_use = true;
         if let Err(error) = self.mailbox.execute(qpus, memory.bus + CONTROL as u32, TIMEOUT_MS) {
-            // After a timeout, the program may still run. Switching the QPUs off ends it. If that fails, the next run tries again.
+            // After a timeout, the program may still be running. Switching the QPUs off ends the program. If this fails, the
+            // next run tries again to switch them off.
             let _ = self.stop();
             return Err(error.into());
         }
@@ -203,7 +204,7 @@ impl Chip for Board {
     }
 
     fn finish(&mut self) {
-        // If this fails, the next run reports the failure.
+        // If the QPUs cannot be switched off, the next run reports the failure.
         let _ = self.stop();
     }
 }

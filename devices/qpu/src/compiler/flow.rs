@@ -1,4 +1,5 @@
-//! The order in which the parts of a program may be executed, and the variables that are needed after each.
+//! Control flow: the items of a program that may follow each item, and the variables that are needed before and after each
+//! item.
 
 use super::ir::{Code, Item, Variable};
 
@@ -23,7 +24,7 @@ impl Set {
         self.0[variable.0 as usize / 64] &= !(1 << (variable.0 % 64));
     }
 
-    /// Adds all variables of another set. True if this set has changed.
+    /// Adds all variables of another set. Returns true if this changes the set.
     pub(super) fn extend(&mut self, other: &Set) -> bool {
         let before = self.clone();
         for (word, more) in self.0.iter_mut().zip(&other.0) {
@@ -38,7 +39,7 @@ impl Set {
     }
 }
 
-/// The parts that may follow each part.
+/// For each item, the items that may follow it.
 fn successors(code: &Code) -> Vec<Vec<usize>> {
     let mut places = vec![0; code.labels()];
     for (place, item) in code.items.iter().enumerate() {
@@ -63,13 +64,13 @@ fn successors(code: &Code) -> Vec<Vec<usize>> {
     code.items.iter().enumerate().map(of).collect()
 }
 
-/// The variables that are needed before and after each part of a program.
+/// The variables that are needed before and after each item of a program.
 pub(super) struct Live {
     pub(super) before: Vec<Set>,
     pub(super) after: Vec<Set>,
 }
 
-/// Finds the variables that are needed before and after each part of a program.
+/// Finds the variables that are needed before and after each item of a program.
 pub(super) fn live(code: &Code) -> Live {
     let successors = successors(code);
     let empty = Set::new(code.variables());

@@ -48,8 +48,8 @@ pub enum Write {
     Interrupt,
     /// Unlocks the mutex.
     Mutex,
-    /// The argument of a special function. [`Input::Received`] is the result in the next operations, until another operation
-    /// receives a vector.
+    /// The argument of a special function. Operations after this one read the result as [`Input::Received`], until another
+    /// operation receives a vector.
     Special(Special),
 }
 
@@ -75,12 +75,13 @@ pub enum Input {
     Small(SmallImmediate),
     /// A register that is not a variable.
     Read(Read),
-    /// The vector that the operation before this one has received.
+    /// The last vector that an operation has received.
     Received,
 }
 
 impl Input {
-    /// The value as a small immediate: -16 to 15, or the bits of one of the floats 1, 2, 4, ... 128 and 1/256, ... 1/2.
+    /// Returns the value as a small immediate. There are small immediates for -16 to 15, and for the bits of the floats 1, 2,
+    /// 4, ... 128 and 1/256, ... 1/2.
     pub fn small(value: u32) -> Option<Input> {
         SmallImmediate::Value(value).code().map(|_| Input::Small(SmallImmediate::Value(value)))
     }
@@ -93,7 +94,7 @@ pub enum Output {
     Variable(Variable),
     /// A register that is not a variable.
     Write(Write),
-    /// None: the operation only sets flags, or waits for something.
+    /// No destination: the operation only sets flags, or waits.
     Nothing,
 }
 
@@ -104,7 +105,7 @@ pub enum Action {
     Add(AddOp),
     /// An operation of the mul ALU.
     Mul(MulOp),
-    /// An operation that both ALUs have, or two operations with the same results for these inputs.
+    /// An operation that both ALUs have, or two operations that give the same results for these inputs.
     Either(AddOp, MulOp),
     /// Moves the first input. Either ALU can execute a move.
     Move,
@@ -141,13 +142,13 @@ pub struct Op {
     pub output: Output,
     /// The elements for which the result is written.
     pub condition: Condition,
-    /// True if the flags are set.
+    /// The flags are set from the result if this field is true.
     pub sets_flags: bool,
-    /// The rotation of the result; only for moves.
+    /// The rotation of the result. Only moves can have a rotation.
     pub rotation: Option<Rotation>,
-    /// The mode of unpacking of the first input, which is then a variable: from 0 (none) to 7.
+    /// The mode of unpacking of the first input, from 0 (none) to 7. An input that is unpacked must be a variable.
     pub unpack: u8,
-    /// The mode of packing of the output, which is then a variable: from 0 (none) to 15.
+    /// The mode of packing of the output, from 0 (none) to 15. An output that is packed must be a variable.
     pub pack: u8,
 }
 
@@ -178,7 +179,7 @@ impl Op {
         &self.inputs[..count]
     }
 
-    /// The variables that the operation reads. An output that is only written in part counts as read.
+    /// Returns the variables that the operation reads. A variable that the operation overwrites only in part counts as read.
     pub fn reads(&self) -> impl Iterator<Item = Variable> {
         let inputs = self.used_inputs().iter().filter_map(|input| match input {
             Input::Variable(variable) => Some(*variable),
@@ -196,7 +197,7 @@ impl Op {
         }
     }
 
-    /// True if the output is only written in part.
+    /// True if the operation overwrites only a part of its output.
     pub fn is_partial(&self) -> bool {
         self.condition != Condition::Always || self.pack != 0
     }
@@ -250,7 +251,7 @@ impl Code {
         Variable(self.variables - 1)
     }
 
-    /// A new label. [`Code::place`] must be called once for it.
+    /// Creates a label. [`Code::place`] must be called exactly once for each label.
     pub fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
@@ -271,12 +272,12 @@ impl Code {
         self.items.push(Item::Branch { condition, target });
     }
 
-    /// The number of variables that the program has created so far.
+    /// The number of variables that have been created for the program.
     pub fn variables(&self) -> usize {
         self.variables as usize
     }
 
-    /// The number of labels that the program has created so far.
+    /// The number of labels that have been created for the program.
     pub fn labels(&self) -> usize {
         self.labels as usize
     }

@@ -14,9 +14,9 @@ use std::fmt;
 /// The reason why a program cannot be compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileError {
-    /// At some point, more variables are needed than there are registers.
+    /// At some point of the program, more variables are needed than there are registers.
     Registers,
-    /// A variable is read, or written in part, before it is written.
+    /// A variable is read, or overwritten in part, before it has been written.
     Unwritten,
 }
 

@@ -1,6 +1,6 @@
-//! A compiler that generates code like simple compilers for QPUs: one operation in each word, in the order of the program. The
-//! delay slots of branches are empty, and an accumulator is used only for a value whose only reader is the next operation. The
-//! thesis's kernels were compiled by such a compiler.
+//! A compiler that generates the code of a simple compiler for QPUs: one operation in each word, in the order of the program.
+//! The delay slots of branches are empty, and an accumulator is used only for a value whose only reader is the next operation.
+//! The thesis's kernels were compiled by such a compiler.
 
 use super::CompileError;
 use super::flow::{Set, live};
@@ -10,7 +10,8 @@ use crate::isa::registers::{FILE, NOP};
 use crate::isa::{Branch, BranchCondition, INSTRUCTION_BYTES, Instruction};
 use crate::sim::Hazards;
 
-/// The accumulator for values whose only reader is the next operation, and the accumulator for inputs that have to be moved.
+/// `NEXT` is the accumulator for values whose only reader is the next operation. `MOVED` is the accumulator for inputs that
+/// must be moved before an operation can read them.
 const NEXT: Location = Location::Accumulator(1);
 const MOVED: Location = Location::Accumulator(0);
 
@@ -88,7 +89,7 @@ struct Emitter {
 }
 
 impl Emitter {
-    /// Appends an instruction. If the rules require it, instructions that do nothing are inserted before it.
+    /// Appends an instruction. If the hazard rules require it, instructions without operations are inserted before it.
     fn push(&mut self, instruction: Instruction) {
         // No rule requires more than three other instructions before this one.
         for _ in 0..4 {
@@ -131,7 +132,8 @@ impl Emitter {
             inputs[0] = self.moved(inputs[0]);
             self.push(NOTHING);
         } else if op.used_inputs().len() == 2 && conflict(inputs) {
-            // Neither a small immediate nor an unpacked input is moved. Only the first input can be unpacked.
+            // Small immediates and inputs that are unpacked cannot be moved, so the other input is moved. Only the first input
+            // can be unpacked.
             let moved = usize::from(matches!(inputs[0], Source::Small(_)) || op.unpack != 0);
             inputs[moved] = self.moved(inputs[moved]);
         }
@@ -154,7 +156,7 @@ fn conflict(inputs: [Source; 2]) -> bool {
         Source::At(Location::B(number)) => Some((true, number)),
         Source::Read(Read::Element | Read::LoadWait) => Some((false, u8::MAX)),
         Source::Read(Read::Qpu | Read::StoreWait) => Some((true, u8::MAX)),
-        // A small immediate takes the place of the read of file B.
+        // A small immediate is encoded in the field for the read of file B.
         Source::Small(_) => Some((true, u8::MAX - 1)),
         _ => None,
     };
@@ -190,7 +192,7 @@ impl Allocation {
     }
 
     fn register(&self, variable: Variable) -> Location {
-        // A variable that is never read also needs a destination.
+        // A variable that is never read also requires a destination.
         self.registers[variable.0 as usize].unwrap_or(NEXT)
     }
 
@@ -240,7 +242,8 @@ impl Allocation {
             };
             let mut together: Vec<Variable> = live[place].iter().collect();
             together.extend(written.filter(|_| self.next[place].is_none()));
-            // Any two of these variables need different registers. The list may contain the written variable twice.
+            // These variables are needed at the same time, so any two of them require different registers. The list may contain
+            // the written variable twice.
             if together.len() > 2 * usize::from(FILE) + 1 {
                 return Err(CompileError::Registers);
             }
@@ -271,7 +274,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// For each variable, the number of operations for which each file is better.
+    /// For each variable, counts the operations that prefer it in file A, and those that prefer it in file B.
     fn preferences(&self, code: &Code) -> Vec<Preference> {
         let mut all = vec![Preference::default(); code.variables()];
         for (place, item) in code.items.iter().enumerate() {
@@ -304,7 +307,7 @@ impl Allocation {
                     all[to_a].a += 1;
                     all[to_b].b += 1;
                 }
-                // A small immediate takes the place of the read of file B.
+                // A small immediate is encoded in the field for the read of file B.
                 (Some(one), None) if matches!(other, Input::Small(_)) => all[one.0 as usize].a += 1,
                 (None, Some(other)) if matches!(one, Input::Small(_)) => all[other.0 as usize].a += 1,
                 _ => {}

@@ -1,4 +1,4 @@
-//! Words: an instruction is made of one or two operations whose variables have registers.
+//! Makes words. An instruction consists of one or two operations whose variables have been assigned to registers.
 
 use super::ir::{Action, Op, Read, Rotation, Special, Write};
 use crate::isa::registers::{self, NOP};
@@ -16,11 +16,11 @@ pub(super) enum Location {
     B(u8),
     /// One of the accumulators r0 to r3.
     Accumulator(u8),
-    /// r4, which has the last result of a texture unit or of a special function.
+    /// r4, which contains the last result of a texture unit or of a special function.
     Received,
 }
 
-/// An input with its register.
+/// An input of an operation, with its register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     At(Location),
@@ -28,7 +28,7 @@ pub(super) enum Source {
     Read(Read),
 }
 
-/// An output with its register.
+/// The output of an operation, with its register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     At(Location),
@@ -45,7 +45,7 @@ pub(super) struct Placed {
     pub(super) is_mul: bool,
 }
 
-/// The files that have a register, for reads or for writes.
+/// The files in which a register can be read, or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     A,
@@ -92,7 +92,7 @@ fn target_address(target: Target) -> (Files, u8) {
     }
 }
 
-/// The ports of a word under construction.
+/// The register reads of a word under construction.
 struct Ports {
     alu: Alu,
     small: Option<SmallImmediate>,
@@ -136,7 +136,7 @@ impl Ports {
             Source::Read(read) => match read_address(read) {
                 (Files::A, address) => self.a(address, 0),
                 (Files::B, address) => self.b(address),
-                // The register is read once, even if two operations use it.
+                // A register that two operations use is read only once.
                 (Files::Both, address) if self.alu.read_b == address => self.b(address),
                 (Files::Both, address) => self.a(address, 0).or_else(|| self.b(address)),
             },
@@ -184,13 +184,13 @@ fn destination(add: Option<&Placed>, mul: Option<&Placed>) -> Option<Destination
     if let (Some(placed), Some((_, address))) = (mul, of_mul) {
         (to.mul, to.mul_condition) = (address, placed.op.condition);
         if placed.op.sets_flags {
-            // The flags are set by the add ALU if it has an operation.
+            // If the add ALU has an operation, the flags are set from its result.
             add.is_none().then_some(())?;
             to.sets_flags = true;
         }
     }
     for placed in [add, mul].into_iter().flatten().filter(|placed| placed.op.pack != 0) {
-        // An instruction writes one register of file A, so only one operation can be packed.
+        // An instruction writes only one register of file A, so only one result can be packed.
         matches!(placed.target, Target::At(Location::A(_))).then_some(())?;
         to.pack = placed.op.pack;
     }
@@ -223,7 +223,7 @@ pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: boo
 pub(super) fn alone(placed: &Placed) -> Instruction {
     let mut to = Destination::NONE;
     let (files, address) = target_address(placed.target);
-    // Flags are set for the elements with this condition, even if nothing is written.
+    // The condition also selects the elements whose flags are set, even if nothing is written.
     (to.add, to.add_condition, to.pack) = (address, placed.op.condition, placed.op.pack);
     to.is_swapped = files == Files::B;
     to.sets_flags = placed.op.sets_flags;

@@ -1,9 +1,9 @@
-//! Serial passes. The blocks of a message depend on each other, so each QPU processes 32 messages at once.
+//! Serial passes. Each block of a message depends on the block before it, so each QPU processes 32 messages at once.
 //!
-//! All serial passes use the program of CBC encryption, `y[i] = E(x[i] ^ y[i - 1])` with `y[-1] = 0`. The chaining state is XORed
-//! with the first block. OFB encrypts zeros. CFB encryption has the ciphertext `c[i] = p[i] ^ E(c[i - 1])`, so that
-//! `y[i] = E(c[i - 1])` follows from `x[i] = p[i - 1]`. PCBC encryption has `c[i] = E(p[i] ^ p[i - 1] ^ c[i - 1])`, so that
-//! `y[i] = c[i]` follows from `x[i] = p[i] ^ p[i - 1]`.
+//! All serial passes use the program of CBC encryption, which computes `y[i] = E(x[i] ^ y[i - 1])` with `y[-1] = 0`. The
+//! chaining state is XORed with the first block. For OFB, the input is zeros. The ciphertext of CFB is `c[i] = p[i] ^ E(c[i -
+//! 1])`. With the input `x[i] = p[i - 1]`, the program computes `y[i] = E(c[i - 1])`. The ciphertext of PCBC is `c[i] = E(p[i]
+//! ^ p[i - 1] ^ c[i - 1])`. With the input `x[i] = p[i] ^ p[i - 1]`, the program computes `y[i] = c[i]`.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ struct Chain<'s> {
 }
 
 impl Chain<'_> {
-    /// Blocks of the message, of which the last may be partial.
+    /// The number of blocks of the message. The last block may be partial.
     fn blocks(&self) -> usize {
         self.host.input().len().div_ceil(16)
     }
@@ -45,7 +45,7 @@ impl Chain<'_> {
         block
     }
 
-    /// The input of the program for a block of a run that begins with block `first`.
+    /// Returns the input of the program for block `number`, in a run that starts with block `first`.
     fn input(&self, pass: Pass, number: usize, first: usize) -> Block {
         let mut block = match pass {
             Pass::Ofb => [0; 16],
@@ -68,8 +68,8 @@ impl Chain<'_> {
         if matches!(pass, Pass::Cfb128Encrypt | Pass::Ofb) {
             xor(&mut result, &self.block(number));
         }
-        // The next chaining state of OFB is the keystream, and that of PCBC the sum of plaintext and ciphertext. For the other passes it
-        // is the result.
+        // The next chaining state of OFB is the keystream. That of PCBC is the XOR of plaintext and ciphertext. In all other
+        // passes, it is the result.
         *self.state = if pass == Pass::Ofb { *output } else { result };
         if pass == Pass::PcbcEncrypt {
             xor(self.state, &self.block(number));
@@ -85,7 +85,7 @@ pub(super) fn xor(block: &mut Block, other: &Block) {
     block.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
 }
 
-/// Executes a serial pass. Successive segments with the same key are processed at once.
+/// Executes a serial pass. Successive segments with the same key are processed together.
 pub(super) fn run(
     call: &mut Call<'_>,
     launch: Launch,
@@ -120,8 +120,8 @@ fn run_batch(
     let longest = chains.iter().map(Chain::blocks).max().unwrap_or(0);
     for first in (0..longest).step_by(most) {
         let blocks = first..(first + most).min(longest);
-        // The memory contains the first blocks of all messages, then their second blocks, and so on. Each QPU
-        // processes one unit of each such group.
+        // The memory contains the first blocks of all messages, then the second blocks of all messages, and so on. Each QPU
+        // processes one unit of each of these groups.
         let step = qpus * UNIT;
         let mut input = Zeroizing::new(vec![0; step * blocks.len()]);
         for (lane, chain) in chains.iter().enumerate() {

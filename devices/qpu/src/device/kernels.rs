@@ -11,7 +11,7 @@ pub(super) struct Kernel {
     pub(super) info: KernelInfo,
     /// Bytes per nanosecond of the simulation, at 20 million simulated instructions per second.
     pub(super) simulated_rate: f64,
-    /// Clocks of a QPU per byte, measured by the simulator with twelve QPUs and a key of 128 bits.
+    /// Clocks of a QPU for each byte, measured with the simulator, twelve QPUs and a key of 128 bits.
     pub(super) clocks_per_byte: f64,
     /// The program for a pass, if the kernel supports the pass.
     pub(super) launch: fn(Pass) -> Option<Launch>,

@@ -24,11 +24,12 @@ use crate::launch::{Job, Launch};
 use crate::sim::QPUS;
 
 /// The backend of the QPUs of VideoCore IV. The device `qpu:0` is a Raspberry Pi 1 to 3 that runs this program, and the devices
-/// `qpu` and `qpu:sim1` to `qpu:sim12` are the simulator. All are used only if they are named, because no board has been tested yet.
+/// `qpu` and `qpu:sim1` to `qpu:sim12` are the simulator. These devices are used only if the user names them: the simulator is
+/// slow, and no board has been tested yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QpuBackend {
-    /// Makes the simulator, [`Qpu::default`], if it is one of the devices. Without it, a program does not contain the
-    /// simulator.
+    /// The function [`Qpu::default`], which makes the simulator, if the simulator is one of the devices. If this is `None`, the
+    /// program does not contain the simulator.
     pub simulator: Option<fn() -> Qpu>,
 }
 
@@ -37,13 +38,14 @@ const NAME: &str = "qpu";
 /// The number of the board among the backend's devices: `qpu:0`.
 const BOARD: u16 = 0;
 
-/// The names of the simulator with 1 to 12 QPUs, after `qpu:`. They are no numbers, because a number is a board.
+/// The names, after `qpu:`, of the simulator with 1 to 12 QPUs. The names are not plain numbers, because a number selects a
+/// board.
 const SIMULATORS: [&str; QPUS as usize] =
     ["sim1", "sim2", "sim3", "sim4", "sim5", "sim6", "sim7", "sim8", "sim9", "sim10", "sim11", "sim12"];
 
-/// The cost on a board. BOARD_CALL is the time of a call, and COPY the time of a byte that is copied to and from the
-/// memory of the GPU, both in nanoseconds. Both are fitted to the thesis's Table 5.1. CLOCKS_PER_NS is the number of
-/// clocks of all QPUs per nanosecond, at 250 MHz.
+/// The cost on a board. BOARD_CALL is the time of a call in nanoseconds. COPY is the time in nanoseconds for copying a byte to
+/// and from the memory of the GPU. Both are fitted to the thesis's Table 5.1. CLOCKS_PER_NS is the number of clocks of all QPUs
+/// per nanosecond, at 250 MHz.
 const BOARD_CALL: f64 = 250_000.0;
 const COPY: f64 = 10.0;
 const CLOCKS_PER_NS: f64 = 0.25 * QPUS as f64;
@@ -106,7 +108,7 @@ pub struct Simulated {
     pub instructions: u64,
 }
 
-/// A call of the device: runs of programs, and their totals.
+/// A call of the device: it runs programs, and adds up their totals.
 struct Call<'c> {
     chip: &'c mut dyn Chip,
     device: DeviceId,
@@ -192,7 +194,7 @@ impl Qpu {
         }
     }
 
-    /// The totals of the simulator so far.
+    /// The totals of the simulator over all calls.
     pub fn simulated(&self) -> Simulated {
         *lock(&self.done)
     }
@@ -212,11 +214,10 @@ const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
     kernels: &[],
 }];
 
-/// Zeroes the output of a call that failed after the first of several runs, because a part of the result must not look like the
-/// whole result.
+/// Zeroes the output of a call that failed after its first run, because a partial result must not look like a complete result.
 fn zero_outputs(device: DeviceId, segments: &mut [Segment<'_>]) {
     for segment in segments {
-        // Other memory than host memory is skipped, because no run has written it.
+        // Memory that is not host memory is skipped, because no run has written it.
         if let Ok(mut host) = segment.data.reborrow().into_host(device) {
             host.output().fill(0);
         }
@@ -245,7 +246,7 @@ impl Device for Qpu {
         let kernel = KERNELS.get(usize::from(kernel.0))?;
         (kernel.launch)(pass)?;
         if self.properties.simulated {
-            // The cost of the simulation on the host, and not the cost on the chip.
+            // This is the cost of the simulation on the host, not the cost on a chip.
             return Some(Cost::new(100_000.0, kernel.simulated_rate));
         }
         Some(Cost::new(BOARD_CALL, 1.0 / (kernel.clocks_per_byte / CLOCKS_PER_NS + COPY)))

@@ -1,6 +1,6 @@
-//! Passes whose blocks can be processed in parallel. The segments are processed one after the other, in pieces of the size of a run. In
-//! PCBC decryption, the QPUs decrypt the blocks, and this module computes the sums of each block with the blocks before it, one after the
-//! other.
+//! Passes whose blocks can be processed in parallel. The segments are processed one after the other, in pieces of the size of a
+//! run. In PCBC decryption, the QPUs decrypt the blocks. This module then XORs each block with the blocks before it, block
+//! after block.
 
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::work::{Pass, Segment};
@@ -28,13 +28,13 @@ pub(super) fn run(
     while at < len {
         let end = at + piece_bytes(pass, &state, len - at);
         let piece = end - at;
-        // The memory has its full size from the start, because growing would leave a copy of the data.
+        // The vector is allocated with its full capacity, because growing would leave a copy of the data.
         let mut input = Zeroizing::new(Vec::with_capacity(piece.next_multiple_of(16)));
         input.extend_from_slice(&host.input()[at..end]);
         if pass == Pass::Cfb128Decrypt {
             input.resize(piece.next_multiple_of(16), 0);
         }
-        // CBC and CFB decryption also need the ciphertext block before each block of the input.
+        // CBC and CFB decryption also require, for each block of the input, the ciphertext block before it.
         let mut before = Zeroizing::new(Vec::with_capacity(input.len()));
         if matches!(pass, Pass::CbcDecrypt | Pass::Cfb128Decrypt) {
             before.extend_from_slice(&*state);
@@ -68,8 +68,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The number of QPUs that have work. Each QPU of the published kernels processes at least one vector, even if there are no
-/// blocks for it.
+/// Returns the number of QPUs that are used for this number of bytes. Each QPU of the published kernels processes at least one
+/// vector, even if there are no blocks for it.
 fn qpus_for(launch: Launch, bytes: usize, most: u8) -> u8 {
     let vectors = match launch {
         Launch::Packed { .. } | Launch::PackedFastDecryption => bytes.div_ceil(64),
@@ -79,10 +79,10 @@ fn qpus_for(launch: Launch, bytes: usize, most: u8) -> u8 {
     vectors.clamp(1, usize::from(most)) as u8
 }
 
-/// The number of bytes of the next run. A run increments only the last 32 bits of a counter, which must not overflow during
-/// the run.
+/// Returns the number of bytes of the next run. A run increments only the last 32 bits of a counter, which must not overflow
+/// during the run.
 fn piece_bytes(pass: Pass, state: &Block, left: usize) -> usize {
-    // A run of CTR begins at a multiple of 32 blocks, which may be before the first block of the data.
+    // A run of CTR starts at a multiple of 32 blocks, which may precede the first block of the data.
     let most = left.min(MAX_RUN_BYTES - UNIT);
     if !matches!(pass, Pass::Ctr | Pass::Ctr32) {
         return most;

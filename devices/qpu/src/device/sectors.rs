@@ -1,5 +1,4 @@
-//! XTS: data units that each have their own tweak. The host multiplies the tweaks by powers of x, and the QPUs do the rest of
-//! the work.
+//! XTS. Each data unit has its own tweak. The host multiplies the tweaks by powers of x, and the QPUs do all other work.
 
 use lockstep_core::key::Key;
 use lockstep_core::work::Segment;
@@ -20,7 +19,7 @@ struct Part {
     len: usize,
 }
 
-/// Executes a pass. Successive segments with the same keys are processed at once.
+/// Executes a pass. Successive segments with the same keys are processed together.
 pub(super) fn run(call: &mut Call<'_>, launch: Launch, segments: &mut [Segment<'_>]) -> Result<(), Error> {
     let tweak_key = |segment: &Segment<'_>| segment.tweak.map(|tweak| std::ptr::from_ref(tweak.key));
     let is_same =
@@ -111,14 +110,14 @@ fn run_parts(
     Ok(())
 }
 
-/// Tweaks as bit planes: word i of vector b of a unit has bit b of byte i of 32 tweaks.
+/// Tweaks as bit planes. In a unit, word i of vector b contains bit b of byte i of 32 tweaks.
 struct TweakPlanes {
     words: Zeroizing<Vec<u32>>,
     count: usize,
 }
 
 impl TweakPlanes {
-    /// Room for a number of tweaks.
+    /// Allocates space for a number of tweaks.
     fn new(blocks: usize) -> TweakPlanes {
         TweakPlanes { words: Zeroizing::new(vec![0; blocks.div_ceil(32) * UNIT / 4]), count: 0 }
     }

@@ -1,4 +1,5 @@
-//! Instructions as words of 64 bits (Broadcom's guide, figures 4 to 7). In memory a word is little-endian.
+//! Encodes instructions as words of 64 bits, and decodes them (Broadcom's guide, figures 4 to 7). In memory, a word is
+//! little-endian.
 
 use super::{
     AddOp, Alu, Branch, BranchCondition, Condition, Destination, ImmediateKind, Instruction, LoadImmediate,
@@ -22,7 +23,7 @@ impl std::fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// The signals that mark constants and branches.
+/// The values of the signal field that mark constants and branches.
 const LOAD_IMMEDIATE: u8 = 14;
 const BRANCH: u8 = 15;
 
@@ -116,7 +117,7 @@ impl ImmediateKind {
     }
 }
 
-/// The value of the field UNPACK of a semaphore.
+/// The value of the field UNPACK in the instruction of a semaphore.
 const OF_SEMAPHORE: u8 = 4;
 
 impl Instruction {
@@ -171,7 +172,7 @@ impl Instruction {
     /// set.
     pub fn decode(word: u64) -> Result<Instruction, DecodeError> {
         let decoded = Self::decode_fields(word)?;
-        // This check detects set bits outside the fields of semaphores and branches.
+        // Encoding the result again detects set bits outside the fields of semaphores and branches.
         match decoded.encode() == word {
             true => Ok(decoded),
             false => Err(DecodeError { field: "reserved", value: 1 }),

@@ -1,7 +1,7 @@
 //! The instruction set of a QPU: instructions, their encoding as 64-bit words, and their text.
 //!
 //! A QPU executes each instruction for 16 elements. An instruction has two operations, one for each of the two ALUs (called add
-//! and mul), whose inputs come from six accumulators and from one register of each of the files A and B.
+//! and mul). Their inputs come from six accumulators, and from one register of file A and one register of file B.
 
 mod code;
 mod ops;
@@ -27,7 +27,7 @@ pub enum Instruction {
     LoadImmediate(LoadImmediate),
     /// Increments or decrements a semaphore.
     Semaphore(Semaphore),
-    /// A branch, whose three following instructions are executed before its target.
+    /// A branch. The three instructions after the branch are executed before its target.
     Branch(Branch),
 }
 
@@ -45,7 +45,8 @@ pub struct Destination {
     pub mul_condition: Condition,
     /// True if the flags are set from the result of the add ALU, or of the mul ALU if the add ALU has no operation.
     pub sets_flags: bool,
-    /// False if the add ALU writes to file A and the mul ALU to file B; true if it is the other way round.
+    /// False if the add ALU writes to file A and the mul ALU to file B. True if the add ALU writes to file B and the mul ALU to
+    /// file A.
     pub is_swapped: bool,
     /// The register that the add ALU writes, from 0 to 63: see [`registers`].
     pub add: u8,
@@ -106,7 +107,7 @@ impl Alu {
         mul_inputs: [Mux::R0; 2],
     };
 
-    /// The small immediate in place of file B, if there is one.
+    /// Returns the small immediate that replaces the read of file B, if there is one.
     pub const fn small_immediate(&self) -> Option<SmallImmediate> {
         match self.signal {
             Signal::SmallImmediate => Some(SmallImmediate::of_code(self.read_b)),
@@ -120,7 +121,7 @@ impl Alu {
             || !matches!(self.signal, Signal::SmallImmediate) && self.read_b == registers::MUTEX
     }
 
-    /// True if `mux` is an input of one of the operations that are not [`AddOp::Nop`] and [`MulOp::Nop`].
+    /// True if an operation other than [`AddOp::Nop`] and [`MulOp::Nop`] has the input `mux`.
     pub fn reads(&self, mux: Mux) -> bool {
         let of_add = self.add_inputs.iter().take(self.add.inputs());
         let of_mul = self.mul_inputs.iter().take(self.mul.inputs());
@@ -131,12 +132,14 @@ impl Alu {
 /// The meaning of the code of a small immediate (Broadcom's guide, table 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SmallImmediate {
-    /// A value of all elements, as bits: -16 to 15, or a power of two from 2^-8 to 2^7 as a float.
+    /// This value for all elements, as bits. The value is an integer from -16 to 15, or a float that is a power of two from
+    /// 2^-8 to 2^7.
     Value(u32),
-    /// The result of the mul ALU is rotated by the lower four bits of element 0 of r5. As an input, the value is -16.
+    /// The result of the mul ALU is rotated by the lower four bits of element 0 of r5. If an operation reads the immediate as
+    /// an input, its value is -16.
     RotateByR5,
-    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. As an
-    /// input, the value is n - 16 (vc4asm's addendum).
+    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. If an operation
+    /// reads the immediate as an input, its value is n - 16 (vc4asm's addendum).
     Rotate(u8),
 }
 
@@ -155,12 +158,12 @@ impl SmallImmediate {
         }
     }
 
-    /// The code in the instruction. `None` for a value that no code stands for.
+    /// Returns the code in the instruction. Returns `None` if no code has this meaning.
     pub fn code(self) -> Option<u8> {
         (0..64).find(|code| SmallImmediate::of_code(*code) == self)
     }
 
-    /// The value as an input of an operation.
+    /// Returns the value of the immediate as an input of an operation.
     pub const fn value(self) -> u32 {
         match self {
             SmallImmediate::Value(value) => value,
@@ -177,7 +180,7 @@ pub enum ImmediateKind {
     Word,
     /// Two bits for each element, signed: bit 16 + i is the upper bit of element i, and bit i the lower one.
     PairsSigned,
-    /// Two bits for each element, unsigned, with the places of [`ImmediateKind::PairsSigned`].
+    /// Two bits for each element, unsigned, at the positions of [`ImmediateKind::PairsSigned`].
     PairsUnsigned,
 }
 
@@ -193,7 +196,7 @@ pub struct LoadImmediate {
 }
 
 impl LoadImmediate {
-    /// The value of an element.
+    /// Returns the value that the constant has in an element.
     pub const fn element(&self, index: usize) -> u32 {
         let upper = self.value >> (16 + index) & 1;
         let lower = self.value >> index & 1;
@@ -223,10 +226,11 @@ pub struct Branch {
     pub condition: BranchCondition,
     /// True if the target is relative to the address of the branch plus four instructions.
     pub is_relative: bool,
-    /// The register of file A, from 0 to 31, whose element 15 is added to the target (vc4asm's addendum), if any.
+    /// The register of file A, from 0 to 31, whose element 15 is added to the target (vc4asm's addendum). `None` if no register
+    /// is added.
     pub register: Option<u8>,
-    /// False if the field `link_add` is a register of file A and `link_mul` a register of file B. True if the files are
-    /// exchanged.
+    /// False if the field `link_add` is a register of file A and `link_mul` a register of file B. True if `link_add` is a
+    /// register of file B and `link_mul` a register of file A.
     pub is_swapped: bool,
     /// A register to which the return address is written. This is the address of the fourth instruction after the branch.
     pub link_add: u8,

@@ -1,5 +1,5 @@
-//! The addresses of registers (Broadcom's guide, table 14). 0 to 31 are the general registers of files A and B; the
-//! others have different meanings for reads and for writes.
+//! The addresses of registers (Broadcom's guide, table 14). Addresses 0 to 31 are the general registers of files A and B. All
+//! other addresses have different meanings for reads and for writes.
 
 /// The number of general registers of a file.
 pub const FILE: u8 = 32;
@@ -26,7 +26,7 @@ pub const MUTEX: u8 = 51;
 
 /// Written by either file: accumulator 0. The other accumulators follow.
 pub const R0: u8 = 32;
-/// Written: with a value other than zero, texture unit 0 is the same unit for all QPUs of a slice.
+/// Written: if the value is not zero, the number 0 means the same texture unit for all QPUs of a slice.
 pub const TMU_NOSWAP: u8 = 36;
 /// Written by file A: each quad gets its element 0. Written by file B: all elements get element 0.
 pub const R5: u8 = 37;

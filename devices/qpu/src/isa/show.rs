@@ -8,7 +8,8 @@ use super::{
     MulOp, Mux, Semaphore, SmallImmediate,
 };
 
-/// The suffixes of the modes of packing. The first eight write the lower bits; the others limit the value to the range first.
+/// The suffixes of the modes of packing. The first eight modes write the lower bits. All other modes first limit the value to
+/// the range of the packed format.
 const PACK: [&str; 16] = [
     "", ".16a", ".16b", ".8abcd", ".8a", ".8b", ".8c", ".8d", ".32s", ".16as", ".16bs", ".8abcds", ".8as",
     ".8bs", ".8cs", ".8ds",
@@ -34,8 +35,9 @@ impl Destination {
         condition == Condition::Never && address == registers::NOP
     }
 
-    /// The suffixes of an instruction without ALUs, and the registers that it writes. If one register is written, its condition
-    /// is a suffix of the instruction. If two registers are written, their conditions are suffixes of the registers.
+    /// Returns the suffixes of an instruction without ALU operations, and the registers that it writes. If one register is
+    /// written, its condition is a suffix of the instruction. If two registers are written, their conditions are suffixes of
+    /// the registers.
     fn show_of_constant(&self) -> String {
         let written: Vec<bool> =
             [false, true].into_iter().filter(|is_mul| !self.is_unused(*is_mul)).collect();
@@ -50,7 +52,7 @@ impl Destination {
         }
     }
 
-    /// The suffix of the condition of an ALU: no suffix if the ALU writes nothing and sets no flags.
+    /// Returns the suffix of the condition of an ALU. There is no suffix if the ALU writes nothing and sets no flags.
     fn show_condition(&self, is_mul: bool) -> &'static str {
         let condition = if is_mul { self.mul_condition } else { self.add_condition };
         if self.is_unused(is_mul) && !self.sets_flags { "" } else { condition.text() }

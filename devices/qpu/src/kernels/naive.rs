@@ -1,8 +1,9 @@
-//! One byte in each element, as in the first kernel of the thesis (its section 4.2). A vector is a block, and element i is byte i.
-//! SubBytes looks up bytes in a table through the texture unit, so this kernel is not constant time.
+//! A kernel with one byte in each element, as the first kernel of the thesis (section 4.2 of the thesis). A vector is a block,
+//! and element i is byte i. SubBytes looks up bytes in a table through the texture unit, so this kernel is not constant time.
 //!
-//! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys, of the table and of the matrix
-//! of MixColumns, all of whose bytes are words; the number of rounds; and the number of words of the blocks.
+//! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys, of the table and
+//! of the matrix of MixColumns; the number of rounds; and the number of words of the blocks. In the blocks, the keys, the table
+//! and the matrix, each byte occupies a word.
 
 use crate::compiler::Code;
 use crate::lang::{Int, Kernel, Var, element, rotate, uniform};
@@ -14,8 +15,8 @@ pub const MATRIX: [u32; 16] = [2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3];
 /// The first column of the matrix of InvMixColumns (FIPS 197, section 5.3.3), for each column of a block.
 pub const INVERSE_MATRIX: [u32; 16] = [14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11];
 
-/// ShiftRows, or InvShiftRows, takes the byte of an element from another element. The number of that element is the number of the
-/// element times this constant, modulo 16.
+/// ShiftRows, or InvShiftRows, moves a byte to each element from a source element. The number of the source element is the
+/// number of the element times this constant, modulo 16.
 const SHIFT: i32 = 5;
 const INVERSE_SHIFT: i32 = 13;
 
@@ -51,7 +52,7 @@ pub fn encrypt_as_published() -> Code {
     k.finish()
 }
 
-/// Decryption by the method of the published encryption. The thesis has no such kernel.
+/// Decryption with the method of the published encryption. The thesis contains no such kernel.
 pub fn decrypt() -> Code {
     let mut k = Kernel::new();
     let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));
@@ -96,7 +97,7 @@ fn sub_bytes(k: &mut Kernel, state: Var<Int>, table: Var<Int>) {
 
 fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     let state = k.var(argument);
-    // The number of elements by which a byte moves: the difference of its positions before and after.
+    // The number of elements by which a byte moves: the difference between its positions before and after the move.
     let shift = k.var((element().mul24(factor) & 0x0f) - element());
     let before = k.var(state);
     k.where_(shift.is(-12) | shift.is(4), |k| k.set(state, rotate(before, 12)));
@@ -105,8 +106,8 @@ fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     state
 }
 
-/// MixColumns by products. A product multiplies a column of the matrix by a byte of the block, which is first copied
-/// to the elements of its column.
+/// Computes MixColumns with products. A product multiplies a column of the matrix by a byte of the block. The byte is first
+/// copied to the elements of its column.
 fn mix_columns(
     k: &mut Kernel,
     argument: Var<Int>,
@@ -125,7 +126,7 @@ fn mix_columns(
     sum
 }
 
-/// The bytes of rows 0 to 3 of each column, in the order in which the rotated matrix needs them.
+/// Returns the bytes of rows 0 to 3 of each column, in the order that the rotated matrix requires.
 fn rotated_columns(k: &mut Kernel, state: Var<Int>) -> [Var<Int>; 4] {
     let v0 = k.var(state);
     let v1 = k.var(rotate(state, 1));

@@ -1,5 +1,6 @@
-//! Four blocks in a vector, as in the second kernel of the thesis (its section 4.3). An element is a column of a block, with row 0
-//! in the lowest byte. SubBytes looks up bytes in a table through the texture unit, so this kernel is not constant time.
+//! A kernel with four blocks in a vector, as the second kernel of the thesis (section 4.3 of the thesis). An element is a
+//! column of a block, with row 0 in the lowest byte. SubBytes looks up bytes in a table through the texture unit, so this
+//! kernel is not constant time.
 //!
 //! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys and of the table, whose 256
 //! entries are words; the number of rounds; and the number of words of the blocks.
@@ -26,8 +27,8 @@ fn parameters(k: &mut Kernel) -> Parameters {
     }
 }
 
-/// Encryption as in the compiled kernel of the thesis: functions copy their arguments, and the bytes of the vector are
-/// extracted by masks and shifts.
+/// Encryption as in the compiled kernel of the thesis: functions copy their arguments, and masks and shifts extract the bytes
+/// of the vector.
 pub fn encrypt_as_published() -> Code {
     let mut k = Kernel::new();
     let p = parameters(&mut k);
@@ -67,7 +68,8 @@ pub fn decrypt_as_published() -> Code {
     decrypt(inverse_mix_columns)
 }
 
-/// Decryption with an InvMixColumns for all bytes of an element at once, which the thesis leaves to future work (its chapter 6).
+/// Decryption with an InvMixColumns that processes all bytes of an element at once. The thesis mentions this method as future
+/// work (chapter 6 of the thesis).
 pub fn decrypt_fast() -> Code {
     decrypt(fast_inverse_mix_columns)
 }
@@ -165,7 +167,8 @@ fn inverse_shift_rows(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     let state = k.var(argument);
     let column = k.var(element() & 3);
     let result = k.var(state & 0xff);
-    // For each row: the mask, the rotation, and the columns in which the row comes from the end of the block.
+    // For each row: the mask of the row, the distance of the rotation, and the number of columns whose bytes come from the end
+    // of the block.
     for (mask, by, columns) in [(0xff00u32, 1, 1), (0xff_0000, 2, 2), (0xff00_0000, 3, 3)] {
         let row = k.var(rotate(state & mask, by));
         k.where_(column.is_less(columns), |k| k.set(row, rotate(state & mask, by + 12)));
@@ -183,7 +186,8 @@ fn inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     k.var(fourteen ^ eleven ^ thirteen ^ nine)
 }
 
-/// InvMixColumns. Four times the sum of each byte and the byte two rows below is added, and then MixColumns is applied.
+/// Computes InvMixColumns in two steps. First, four times the sum of each byte and the byte two rows below is added to the
+/// byte. Then MixColumns is applied.
 fn fast_inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     let state = k.var(argument);
     let sum = k.var(state ^ state.ror(16));
@@ -193,7 +197,7 @@ fn fast_inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     mix_columns(k, state)
 }
 
-/// The product of each byte with a number. The bytes of the elements are processed one after the other.
+/// Multiplies each byte by a number, in the field of AES. The four bytes of the elements are processed one after the other.
 fn multiplied_by_lane(k: &mut Kernel, argument: Expression<Int>, number: u32) -> Var<Int> {
     let (state, factor) = (k.var(argument), k.var(number));
     let result = k.var(0);

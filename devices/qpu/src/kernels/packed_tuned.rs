@@ -1,7 +1,7 @@
-//! Four blocks in a vector, tuned. A lookup gives the result of SubBytes and MixColumns for a byte, the unpacking of file A extracts
-//! bytes, ShiftRows is a rotation within quads, round keys stay in registers, and four vectors are stored at once. The texture unit
-//! limits the speed: with a key of 128 bits, a vector needs 40 lookups of 16 clocks, and two QPUs share a unit. Decryption is the
-//! equivalent inverse cipher (FIPS 197, section 5.3.5).
+//! A tuned kernel with four blocks in a vector. One lookup computes SubBytes and MixColumns for a byte. Unpacking in file A
+//! extracts bytes, and rotations within quads compute ShiftRows. Round keys stay in registers, and four vectors are stored at
+//! once. The texture unit limits the speed: with a key of 128 bits, a vector needs 40 lookups of 16 clocks, and two QPUs share
+//! a unit. Decryption is the equivalent inverse cipher (FIPS 197, section 5.3.5).
 //!
 //! The kernel is not constant time.
 //!
@@ -17,7 +17,7 @@ use crate::lang::{Expression, Int, Kernel, Var, element, rotate_in_quads, unifor
 /// Number of bytes of a unit: four vectors, which are stored at once.
 pub const UNIT: u32 = 256;
 
-/// For each byte, the contribution to its column in MixColumns if the byte is in row 0: the substitute times 2, 1, 1 and 3.
+/// For each byte, its contribution to its column in MixColumns if the byte is in row 0: the S-box value times 2, 1, 1 and 3.
 pub static TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -30,8 +30,8 @@ pub static TABLE: [u32; 256] = {
     table
 };
 
-/// For each byte, the contribution of the inverse substitute to its column in InvMixColumns if the byte is in row 0: the
-/// substitute times 14, 9, 13 and 11.
+/// For each byte, its contribution to its column in InvMixColumns if the byte is in row 0: the inverse S-box value times 14, 9,
+/// 13 and 11.
 pub static INVERSE_TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -81,7 +81,8 @@ pub fn blocks(rounds: u8, decrypts: bool) -> Code {
                 k.set(state, state ^ *key);
             }
             let result = last_columns(k, state, last_table, decrypts);
-            // The next vector. After the last vector of this unit, it is the first vector of the next unit.
+            // The address of the next vector. After the last vector of this unit, the next vector is the first vector of this
+            // QPU's next unit.
             k.set(vectors, vectors - 1);
             k.set(input, input + 64);
             k.where_(vectors.is(0), |k| k.set(input, input + (step - UNIT)));
@@ -98,11 +99,11 @@ pub fn blocks(rounds: u8, decrypts: bool) -> Code {
     k.finish()
 }
 
-/// Requests the words of the table for all bytes. Each byte is in its column after ShiftRows.
+/// Requests a word of the table for each byte. Each byte is first moved to its column after ShiftRows.
 fn look_up(k: &mut Kernel, state: Var<Int>, table: Var<Int>, decrypts: bool) {
     for row in 0..4 {
-        // Row r moves by r columns towards the first column, so element i moves to i - r within its block. For decryption it
-        // moves in the other direction.
+        // Row r moves by r columns towards the first column, so element i moves to i - r within its block. For decryption, the
+        // row moves in the other direction.
         let by = if decrypts { row } else { 4 - row };
         let byte = k.var(rotate_in_quads(state.byte(row), by));
         k.gather(table + (byte << 2));
@@ -114,13 +115,15 @@ fn columns(k: &mut Kernel, state: Var<Int>, table: Var<Int>, decrypts: bool) {
     look_up(k, state, table, decrypts);
     k.receive_into(state);
     for row in 1..4u32 {
-        // The table has the contribution of row 0. The contribution of row r is the same word, rotated by r rows.
+        // The table contains the contribution of a byte in row 0. The contribution of a byte in row r is the same word, rotated
+        // by r rows.
         let word = k.receive::<Int>();
         k.set(state, state ^ word.ror(32 - 8 * row));
     }
 }
 
-/// SubBytes and ShiftRows, or their inverses. The substitute is byte 1 of a word of [`TABLE`], and byte 0 of the other table.
+/// Computes SubBytes and ShiftRows, or their inverses. The S-box value is byte 1 of a word of [`TABLE`]; the inverse S-box
+/// value is byte 0 of a word of the table for decryption.
 fn last_columns(k: &mut Kernel, state: Var<Int>, table: Var<Int>, decrypts: bool) -> Var<Int> {
     look_up(k, state, table, decrypts);
     let result = k.var::<Int>(0);

@@ -1,4 +1,4 @@
-//! Conditions of single elements, and tests of all elements.
+//! Conditions for single elements, and tests over all elements.
 
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -15,7 +15,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// The condition for elements whose difference has set the flags.
+    /// Returns the condition on the flags that the difference of the two values sets.
     pub(super) fn condition(self) -> Condition {
         match self {
             Comparison::Equal => Condition::Zero,
@@ -26,7 +26,7 @@ impl Comparison {
     }
 }
 
-/// The condition that is true for the other elements.
+/// Returns the condition that is true for exactly those elements for which `condition` is false.
 pub(super) fn negated(condition: Condition) -> Condition {
     match condition {
         Condition::Never => Condition::Always,
@@ -40,7 +40,7 @@ pub(super) fn negated(condition: Condition) -> Condition {
     }
 }
 
-/// A value that meets a condition when it sets the flags.
+/// Returns a value that meets `condition` if the flags are set from this value.
 pub(super) fn value_with(condition: Condition) -> u32 {
     match condition {
         Condition::NotZero => 1,
@@ -49,13 +49,13 @@ pub(super) fn value_with(condition: Condition) -> u32 {
     }
 }
 
-/// A condition that each element meets or does not meet.
+/// A condition that is true or false for each element.
 #[derive(Debug, Clone)]
 pub struct Boolean(pub(super) BooleanTree);
 
 #[derive(Debug, Clone)]
 pub(super) enum BooleanTree {
-    /// The operation subtracts the second value from the first.
+    /// A comparison. `AddOp` subtracts the second value from the first.
     Compare(Comparison, AddOp, Box<[Tree; 2]>),
     Not(Box<BooleanTree>),
     Or(Box<[BooleanTree; 2]>),
@@ -101,17 +101,18 @@ impl BitAnd for Boolean {
     }
 }
 
-/// A test of all elements, on which a branch depends.
+/// A test over all elements, which decides a branch.
 #[derive(Debug, Clone)]
 pub struct Test {
     pub(super) boolean: Boolean,
     pub(super) all: bool,
 }
 
-/// The condition of a branch that is taken if all elements, or some, meet a condition.
+/// Returns the condition of a branch that is taken if all elements meet `condition`, or, if `all` is false, if at least one
+/// element does.
 ///
 /// # Panics
-/// For conditions that are not the result of a comparison.
+/// Panics for conditions that are not the result of a comparison.
 pub(super) fn branch_condition(condition: Condition, all: bool) -> BranchCondition {
     match (condition, all) {
         (Condition::Zero, true) => BranchCondition::AllZero,

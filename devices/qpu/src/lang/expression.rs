@@ -15,11 +15,11 @@ pub struct Int;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float;
 
-/// Elements that each are four unsigned bytes.
+/// Elements that consist of four unsigned bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Char;
 
-/// An expression whose elements are of a type.
+/// An expression whose elements have the type `T`.
 #[derive(Debug, Clone)]
 pub struct Expression<T> {
     pub(super) tree: Tree,
@@ -217,7 +217,7 @@ methods! { Int:
     min Node::Add(AddOp::Min);
     /// The larger of two signed integers.
     max Node::Add(AddOp::Max);
-    /// Product of the lower 24 bits.
+    /// Product of the lower 24 bits of two integers.
     mul24 Node::Mul(MulOp::Mul24);
 }
 
@@ -229,15 +229,15 @@ methods! { Float:
 }
 
 methods! { Char:
-    /// The sum of each byte, at most 255.
+    /// Sums of bytes. A sum is at most 255.
     adds Node::Mul(MulOp::V8adds);
-    /// The difference of each byte, at least 0.
+    /// Differences of bytes. A difference is at least 0.
     subs Node::Mul(MulOp::V8subs);
-    /// The smaller of each two unsigned bytes.
+    /// The smaller byte of each pair of unsigned bytes.
     min Node::Mul(MulOp::V8min);
-    /// The larger of each two unsigned bytes.
+    /// The larger byte of each pair of unsigned bytes.
     max Node::Mul(MulOp::V8max);
-    /// Product of bytes, interpreted as fractions of 255.
+    /// Products of bytes, interpreted as fractions of 255.
     muld Node::Mul(MulOp::V8muld);
 }
 
@@ -285,12 +285,13 @@ impl Expression<Float> {
 }
 
 impl Var<Int> {
-    /// Byte 0 to 3 of each element, 0 being the lowest. This needs no operation.
+    /// Returns byte 0 to 3 of each element. Byte 0 is the lowest byte. Extracting a byte requires no operation.
     pub fn byte(self, number: u8) -> Expression<Int> {
         Expression::of(Tree::Unpack(self.variable, 4 + (number & 3)))
     }
 
-    /// Half 0 or 1 of each element, 0 being the lower one, as a signed integer of 16 bits. This needs no operation.
+    /// Returns half 0 or 1 of each element, as a signed integer of 16 bits. Half 0 is the lower half. Extracting a half
+    /// requires no operation.
     pub fn half(self, number: u8) -> Expression<Int> {
         Expression::of(Tree::Unpack(self.variable, 1 + (number & 1)))
     }

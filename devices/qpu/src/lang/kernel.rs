@@ -7,7 +7,7 @@ use super::expression::{Expression, Float, Int, Node, Tree, Var};
 use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Special, Variable, Write};
 use crate::isa::{BranchCondition, Condition, MulOp};
 
-/// The semaphore by which the QPUs report to the first QPU that they have ended.
+/// The semaphore with which the QPUs signal their end to the first QPU.
 const END_SEMAPHORE: u8 = 15;
 
 /// The row of the VPM for vectors that are stored or loaded. A vector is a column of the VPM, and the number of the column is
@@ -15,7 +15,7 @@ const END_SEMAPHORE: u8 = 15;
 const STORE_ROW: u32 = 32;
 const LOAD_ROW: u32 = 0;
 
-/// The setups of the VPM and of DMA that stores need. They are made once.
+/// The setups of the VPM and of DMA for stores or loads. They are computed once, at the start of the program.
 #[derive(Debug, Clone, Copy)]
 struct Setups {
     stride: Variable,
@@ -43,8 +43,8 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// A program whose first two uniforms are the number of the QPU in the run, and the number of QPUs. [`super::uniform`] reads
-    /// the following uniforms.
+    /// Starts a program. Its first two uniforms are the number of the QPU in the run and the number of QPUs. [`super::uniform`]
+    /// reads the uniforms after these two.
     pub fn new() -> Kernel {
         let mut code = Code::new();
         let (me, qpus) = (code.variable(), code.variable());
@@ -65,19 +65,19 @@ impl Kernel {
         Var::of(self.qpus)
     }
 
-    /// The operations so far, for programs that append their own.
+    /// Returns the operations of the program, so that a caller can append its own operations.
     pub fn code(&mut self) -> &mut Code {
         &mut self.code
     }
 
-    /// A new variable with a value.
+    /// Creates a variable, and assigns a value to it.
     pub fn var<T>(&mut self, value: impl Into<Expression<T>>) -> Var<T> {
         let variable = self.code.variable();
         self.assign_tree(Output::Variable(variable), &value.into().tree, Condition::Always);
         Var::of(variable)
     }
 
-    /// A new variable whose value is assigned before it is read.
+    /// Creates a variable without a value. A value must be assigned before the variable is read.
     pub fn unset<T>(&mut self) -> Var<T> {
         Var::of(self.code.variable())
     }
@@ -88,7 +88,7 @@ impl Kernel {
         self.assign_tree(Output::Variable(variable.variable), &value.into().tree, condition);
     }
 
-    /// Assigns to a part of a variable, such as byte 0 to 3, and keeps the other parts.
+    /// Assigns a value to one byte (0 to 3) of a variable, and keeps all other bytes.
     pub fn set_byte(&mut self, variable: Var<Int>, number: u8, value: impl Into<Expression<Int>>) {
         let input = self.simple(&value.into().tree);
         let mut op = Op::new(Action::Move, [input; 2], Output::Variable(variable.variable));
@@ -97,12 +97,14 @@ impl Kernel {
         self.code.push(op);
     }
 
-    /// Executes assignments for the elements that meet a condition. Only assignments and other `where_` may be inside.
+    /// Executes assignments for the elements that meet a condition. The body may contain only assignments and further calls of
+    /// `where_`.
     pub fn where_(&mut self, condition: Boolean, body: impl FnOnce(&mut Kernel)) {
         self.where_else(condition, body, |_| ());
     }
 
-    /// Executes assignments for the elements that meet a condition, and other assignments for the other elements.
+    /// Executes the assignments of `then` for the elements that meet a condition, and those of `otherwise` for all other
+    /// elements.
     pub fn where_else(
         &mut self,
         condition: Boolean,
@@ -139,11 +141,11 @@ impl Kernel {
         });
     }
 
-    /// Repeats statements while a test of all elements is true. The test may append operations, which are executed before each
-    /// turn: they are appended before the loop and at its end.
+    /// Repeats statements while a test of all elements is true. `test` may append operations, which are executed before each
+    /// iteration: they are appended once before the loop and once at its end.
     ///
     /// # Errors
-    /// Those of `test` and of `body`. After an error, the program is incomplete.
+    /// The errors of `test` and of `body`. After an error, the program is incomplete.
     pub fn try_while<E>(
         &mut self,
         mut test: impl FnMut(&mut Kernel) -> Result<Test, E>,
@@ -162,8 +164,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Repeats statements with a variable that starts at a value and grows by a step, while the variable is less than a limit.
-    /// The values must be the same in all elements.
+    /// Repeats statements with a loop variable, as long as the variable is less than `limit`. The variable starts at `start`
+    /// and is increased by a step after each iteration. Its values must be the same in all elements.
     pub fn for_(
         &mut self,
         start: impl Into<Expression<Int>>,
@@ -179,7 +181,8 @@ impl Kernel {
         });
     }
 
-    /// A loop with a variable that decreases by a step, while it is greater than a limit.
+    /// Repeats statements with a loop variable, as long as the variable is greater than `limit`. The variable starts at `start`
+    /// and is decreased by a step after each iteration.
     pub fn for_down(
         &mut self,
         start: impl Into<Expression<Int>>,
@@ -240,14 +243,14 @@ impl Kernel {
         self.assign_tree(Output::Write(Write::Tmu), &addresses.into().tree, Condition::Always);
     }
 
-    /// Assigns the words of the oldest request.
+    /// Waits for the words of the oldest request, and assigns them to a variable.
     pub fn receive_into<T>(&mut self, variable: Var<T>) {
         let receive = Op::new(Action::Receive, [Input::Received; 2], Output::Nothing);
         self.code.push(receive);
         self.code.push(Op::new(Action::Move, [Input::Received; 2], Output::Variable(variable.variable)));
     }
 
-    /// The words of the oldest request.
+    /// Waits for the words of the oldest request, and returns them.
     pub fn receive<T>(&mut self) -> Var<T> {
         let variable = self.unset();
         self.receive_into(variable);
@@ -262,7 +265,7 @@ impl Kernel {
         self.start_store(value, address);
     }
 
-    /// Stores all elements as [`Kernel::store`], and waits until this store has ended.
+    /// As [`Kernel::store`], but also waits until this store has ended.
     pub fn store_and_wait<T>(
         &mut self,
         value: impl Into<Expression<T>>,
@@ -293,7 +296,7 @@ impl Kernel {
         self.code.push(Op::new(Action::Move, [Input::Read(Read::StoreWait); 2], Output::Nothing));
     }
 
-    /// Loads all elements from an address by DMA, and waits for them. Only the address in element 0 is used.
+    /// Loads all elements from an address by DMA, and waits until the load has ended. Only the address in element 0 is used.
     pub fn load<T>(&mut self, address: impl Into<Expression<Int>>) -> Var<T> {
         let address = self.in_variable(&address.into().tree);
         let setups = match self.loads {
@@ -316,7 +319,7 @@ impl Kernel {
         Var::of(variable)
     }
 
-    /// Ends the program: waits for stores, and interrupts the host after all QPUs have reached this statement.
+    /// Ends the program. It waits for its stores, and interrupts the host after all QPUs have reached this statement.
     pub fn finish(mut self) -> Code {
         if self.stores.is_some() {
             self.wait_for_stores();
@@ -325,7 +328,7 @@ impl Kernel {
         let me = Input::Variable(self.me);
         self.code.push(Op { sets_flags: true, ..Op::new(Action::Move, [me; 2], Output::Nothing) });
         self.code.branch(BranchCondition::AnyNotZero, others);
-        // The first QPU waits for the others.
+        // The first QPU waits for the end of all other QPUs.
         let left = self.var(self.qpus() - 1);
         self.while_(&left.is_greater(0).any(), |k| {
             k.semaphore(END_SEMAPHORE, true);
@@ -346,7 +349,7 @@ impl Kernel {
         self.code.push(Op::new(action, [Input::Received; 2], Output::Nothing));
     }
 
-    /// The program, preceded by the setups that it uses.
+    /// Returns the program with the setups that it uses at its start.
     fn with_setups(mut self) -> Code {
         let body = std::mem::take(&mut self.code.items);
         if let Some(Setups { stride, dma, .. }) = self.stores {
@@ -422,9 +425,9 @@ impl Kernel {
         }
     }
 
-    /// Changes the variable of `left` such that the condition of `left` also holds in the elements that meet the condition of
-    /// `right`; returns `left`. Before the call, the flags must be those of the variable of `right`; afterwards they are those of
-    /// the variable of `left`.
+    /// Changes the variable of `left` so that the condition of `left` also holds in the elements that meet the condition of
+    /// `right`, and returns `left`. Before the call, the flags must have been set from the variable of `right`. After the call,
+    /// they are set from the variable of `left`.
     fn either(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let value = Action::Constant(value_with(left.1));
         let op = Op::new(value, [Input::Received; 2], Output::Variable(left.0));
@@ -433,8 +436,8 @@ impl Kernel {
         left
     }
 
-    /// The elements that meet both conditions, as a new variable. Before the call, the flags must be those of the variable of `right`;
-    /// afterwards they are those of the new variable.
+    /// Returns a new variable and the condition for the elements that meet both conditions. Before the call, the flags must
+    /// have been set from the variable of `right`. After the call, they are set from the new variable.
     fn both(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let copy = self.code.variable();
         self.code.push(Op::new(Action::Move, [Input::Variable(left.0); 2], Output::Variable(copy)));
@@ -494,19 +497,19 @@ impl Kernel {
         self.code.push(Op { condition, ..op });
     }
 
-    /// The inputs of an operation. If both are small immediates, the first is put in a variable.
+    /// Returns the inputs of an operation. If both inputs are different small immediates, the first is assigned to a variable.
     fn simple_pair(&mut self, left: &Tree, right: &Tree) -> [Input; 2] {
         let inputs = [self.simple(left), self.simple(right)];
         match inputs {
             [Input::Small(one), Input::Small(other)] if one != other => [self.in_variable(left), inputs[1]],
-            // The port of small immediates also reads the number of the QPU.
+            // The number of the QPU is read through the same port as a small immediate.
             [Input::Small(_), Input::Read(Read::Qpu)] => [inputs[0], self.in_variable(right)],
             [Input::Read(Read::Qpu), Input::Small(_)] => [self.in_variable(left), inputs[1]],
             _ => inputs,
         }
     }
 
-    /// An expression as an input: a variable, a small immediate or another register.
+    /// Converts an expression to an input: a variable, a small immediate or a register that is not a variable.
     fn simple(&mut self, tree: &Tree) -> Input {
         match tree {
             Tree::Constant(value) => Input::small(*value).unwrap_or_else(|| self.in_variable(tree)),
@@ -525,7 +528,7 @@ impl Kernel {
     }
 }
 
-/// The condition of a branch that is taken if the other branch is not taken.
+/// Returns the condition of a branch that is taken exactly if a branch with `condition` is not taken.
 fn opposite(condition: BranchCondition) -> BranchCondition {
     use BranchCondition::*;
     match condition {

@@ -1,7 +1,7 @@
 //! A language for programs of QPUs, embedded in Rust: variables of 16 elements, expressions, conditions and loops.
 //!
-//! A [`Kernel`] collects the operations. Expressions of type [`Int`], [`Float`] and [`Char`] are built by operators. An assignment
-//! appends the operations of an expression.
+//! A [`Kernel`] collects the operations. Rust's operators build expressions of the types [`Int`], [`Float`] and [`Char`]. An
+//! assignment appends the operations of an expression.
 //!
 //! ```ignore
 //! let mut k = Kernel::new();

@@ -1,4 +1,4 @@
-//! The layout of the keys, tables and data of the kernels in memory, and the uniforms that have these addresses.
+//! The layout in memory of the keys, tables and data of the kernels, and the uniforms that contain their addresses.
 
 use lockstep_core::Block;
 use zeroize::Zeroizing;
@@ -12,16 +12,16 @@ use crate::sim::Program;
 /// The alignment of the round keys of the bitsliced kernels.
 pub(super) const KEYS_ALIGNMENT: usize = 4096;
 
-/// A run: the program, the address of each QPU's uniforms, and the address of the output.
+/// A prepared run: the program, the addresses of the uniforms of each QPU, and the address of the output.
 pub(super) struct Layout {
     pub(super) program: &'static Program,
     pub(super) uniforms: Vec<u32>,
     pub(super) output: u32,
 }
 
-/// The round keys in the form that the bitsliced kernels read: each word has a byte in its highest bits. The S-box of these
-/// kernels omits the constant of SubBytes. Therefore the constant is added to all round keys except the key with the index
-/// `without_constant`.
+/// Writes the round keys to memory in the form that the bitsliced kernels read: the highest eight bits of each word contain one
+/// byte of the key. The S-box of these kernels omits the constant of SubBytes. Therefore the constant is XORed into all round
+/// keys except the key with the index `without_constant`.
 fn bitslice_keys(memory: &mut Memory, keys: &[Block], without_constant: usize) -> u32 {
     let stride = KEY_STRIDE as usize;
     let address = memory.aligned_room(KEYS_ALIGNMENT, stride * keys.len());
@@ -49,7 +49,7 @@ pub(super) fn ctr(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> Layout {
     let keys = bitslice_keys(memory, round_keys, 0);
     let rounds = round_keys.len() as u32 - 2;
     let low = u32::from_be_bytes([job.counter[12], job.counter[13], job.counter[14], job.counter[15]]);
-    // The counter of a unit is a multiple of 32, so the run may begin with blocks that are not needed.
+    // The first counter of a unit must be a multiple of 32, so the run may start with blocks whose output is not needed.
     let (first, skipped) = (low & !31, (low % 32) as usize * 16);
     let mut vectors = Zeroizing::new([0u32; 48]);
     for byte in 0..16 {
@@ -88,7 +88,7 @@ pub(super) fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, kind: Blocks
     let input = memory.put(job.input, bytes);
     memory.room(margin);
     let other = memory.put(job.other, if job.other.is_empty() { 0 } else { bytes });
-    // The margin between the tweaks and the output.
+    // Reserves the margin between the tweaks and the output, which the program may access.
     memory.room(margin);
     let output = memory.room(bytes);
     let step = UNIT as u32 * qpus;
@@ -109,10 +109,10 @@ pub(super) fn packed(
     program: &'static Program,
 ) -> Layout {
     let rounds = job.keys.as_blocks().len() as u32 - 1;
-    // The published decryption uses the round keys of encryption.
+    // The published decryption uses the same round keys as encryption.
     let keys = memory.put_keys(job.keys.as_blocks());
     let table = memory.put_bytes_as_words(if decrypts { &INVERSE_SBOX } else { &SBOX }, 256);
-    // A vector has four blocks. Each QPU requests its next vector in advance.
+    // A vector contains four blocks. Each QPU requests its next vector before it is needed, so there is memory after the data.
     let step = 64 * qpus as usize;
     let bytes = job.input.len().next_multiple_of(step);
     let data = memory.put(job.input, bytes + step);

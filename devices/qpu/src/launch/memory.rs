@@ -1,9 +1,9 @@
-//! The memory of a run. Its parts get consecutive addresses.
+//! The memory of a run, whose parts are allocated at increasing addresses.
 
 use lockstep_core::Block;
 use zeroize::Zeroizing;
 
-/// Each part starts at a multiple of this number of bytes, which is a line of the caches.
+/// The alignment of parts in bytes, which is the length of a cache line.
 const ALIGNMENT: usize = 64;
 
 /// The content of memory that starts at an address. It is wiped on drop.
@@ -14,7 +14,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Memory of a fixed size. It never grows, so that no copy of its content is left in other memory.
+    /// Creates memory of a fixed size. It never grows, so no copy of its content is left in other memory.
     pub(super) fn new(base: u32, bytes: usize) -> Memory {
         Memory { bytes: Zeroizing::new(Vec::with_capacity(bytes)), base }
     }
@@ -42,14 +42,14 @@ impl Memory {
         address
     }
 
-    /// Puts bytes in memory, with `room` bytes in total. The rest is zero.
+    /// Writes bytes to newly reserved memory of `room` bytes. All bytes after them are zero. Returns the address.
     pub(super) fn put(&mut self, bytes: &[u8], room: usize) -> u32 {
         let address = self.room(room);
         self.from(address)[..bytes.len()].copy_from_slice(bytes);
         address
     }
 
-    /// Puts bytes in memory as words, with room for a number of words.
+    /// Writes bytes to newly reserved memory of `room` words, with each byte in a word of its own. Returns the address.
     pub(super) fn put_bytes_as_words(&mut self, bytes: &[u8], room: usize) -> u32 {
         let address = self.room(4 * room);
         for (place, byte) in self.from(address).chunks_exact_mut(4).zip(bytes) {
@@ -58,17 +58,17 @@ impl Memory {
         address
     }
 
-    /// Puts round keys in memory, as blocks.
+    /// Writes round keys to newly reserved memory, as blocks. Returns the address.
     pub(super) fn put_keys(&mut self, keys: &[Block]) -> u32 {
         self.put(keys.as_flattened(), 16 * keys.len())
     }
 
-    /// Reserves bytes, which are zero.
+    /// Reserves a number of bytes, which are zero. Returns the address.
     pub(super) fn room(&mut self, bytes: usize) -> u32 {
         self.aligned_room(ALIGNMENT, bytes)
     }
 
-    /// Reserves bytes, which are zero, at a multiple of `alignment`.
+    /// Reserves a number of bytes, which are zero, at a multiple of `alignment`. Returns the address.
     pub(super) fn aligned_room(&mut self, alignment: usize, bytes: usize) -> u32 {
         let start = (self.base as usize + self.bytes.len()).next_multiple_of(alignment) - self.base as usize;
         debug_assert!(start + bytes <= self.bytes.capacity(), "the memory is not moved");

@@ -1,4 +1,4 @@
-//! Runs of a kernel: the content of the memory, the uniforms of each QPU, and the result.
+//! Runs of a kernel: the preparation of the memory and of the uniforms of each QPU, the run, and its result.
 
 mod layout;
 mod memory;
@@ -17,14 +17,16 @@ use crate::sim::{Fault, QPUS, Run};
 /// Maximum number of bytes of a run.
 pub const MAX_RUN_BYTES: usize = 64 * UNIT * QPUS as usize;
 
-/// Number of clocks per byte after which a run is ended. It is much larger than the number that any correct program needs.
+/// The limit of clocks for each byte, after which a run is ended. It is much larger than the number of clocks that any correct
+/// program needs.
 const CLOCKS_PER_BYTE: u64 = 2000;
 
 /// A kernel, with its program for one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
-    /// A bitsliced program that encrypts or decrypts blocks. A QPU gets a unit of 32 blocks, the next QPU the next unit, and so on.
-    /// For [`Combination::Chain`], the units of a QPU must be the successive blocks of 32 messages.
+    /// A bitsliced program that encrypts or decrypts blocks. The units of 32 blocks are distributed to the QPUs in turn: one
+    /// unit to each QPU, then the next unit to each QPU, and so on. For [`Combination::Chain`], the units of a QPU must contain
+    /// the successive blocks of 32 messages.
     Blocks(Blocks),
     /// The bitsliced program for CTR.
     Ctr,
@@ -33,7 +35,8 @@ pub enum Launch {
         /// True for decryption, false for encryption.
         decrypts: bool,
     },
-    /// ECB decryption by the second kernel of the [thesis](crate), with an InvMixColumns for all bytes at once.
+    /// ECB decryption with the second kernel of the [thesis](crate), but with an InvMixColumns that processes all bytes of an
+    /// element at once.
     PackedFastDecryption,
     /// ECB by the second kernel of the [thesis](crate), tuned.
     PackedTuned {
@@ -42,7 +45,7 @@ pub enum Launch {
     },
     /// ECB by the first kernel of the [thesis](crate).
     Naive {
-        /// True for decryption, which the thesis does not have; false for encryption.
+        /// True for decryption, which the thesis does not contain. False for encryption.
         decrypts: bool,
     },
 }
@@ -54,11 +57,12 @@ pub struct Job<'j> {
     pub keys: &'j RoundKeys,
     /// For CTR: the first counter block. Its last four bytes must not overflow during the run.
     pub counter: Block,
-    /// The blocks, at most [`MAX_RUN_BYTES`]. For CTR any number of bytes, and otherwise whole blocks.
+    /// The blocks, at most [`MAX_RUN_BYTES`]. For CTR, any number of bytes is allowed; for all other operations, whole blocks
+    /// are required.
     pub input: &'j [u8],
-    /// For [`Combination::Data`], the data with which the result is combined; they are as long as the input. For
-    /// [`Combination::Tweak`], the tweaks as planes of 32-bit words: [`UNIT`] bytes of tweaks for each [`UNIT`] bytes of the
-    /// input, and for an incomplete unit at its end. Otherwise empty.
+    /// For [`Combination::Data`], the data with which the result is combined; they must be as long as the input. For
+    /// [`Combination::Tweak`], the tweaks as planes of 32-bit words; [`UNIT`] bytes of tweaks are required for each [`UNIT`]
+    /// bytes of the input, and for an incomplete unit at its end. For all other programs, this must be empty.
     pub other: &'j [u8],
 }
 
@@ -84,8 +88,8 @@ impl Launch {
     /// Errors of the chip.
     ///
     /// # Panics
-    /// If the input is longer than [`MAX_RUN_BYTES`], or does not consist of whole blocks (except for CTR); if the
-    /// other data are not as long as the program needs; or if there are no QPUs or more than [`QPUS`].
+    /// Panics if the input is longer than [`MAX_RUN_BYTES`], or does not consist of whole blocks (except for CTR). Also panics
+    /// if `job.other` does not have the length that the program requires, or if `qpus` is 0 or more than [`QPUS`].
     pub fn run(
         self,
         chip: &mut dyn Chip,
@@ -102,7 +106,7 @@ impl Launch {
         let bytes = memory_bytes(job.input.len(), qpus);
         let mut memory = Memory::new(chip.reserve(bytes)?, bytes);
         let Layout { program, uniforms, output } = self.layout(&mut memory, job, u32::from(qpus));
-        // The first kernel uses a word for each byte.
+        // The first kernel stores each byte in a word.
         let stride = if matches!(self, Launch::Naive { .. }) { 4 } else { 1 };
         let start = memory.place(output);
         let output = start..start + stride * job.input.len();
@@ -119,7 +123,7 @@ impl Launch {
         Ok((Zeroizing::new(output.copied().collect()), run))
     }
 
-    /// The number of bytes of the other data for an input of `input` bytes.
+    /// Returns the required length of [`Job::other`] for an input of `input` bytes.
     fn other_bytes(self, input: usize) -> usize {
         match self {
             Launch::Blocks(Blocks { combination: Combination::Data, .. }) => input,
@@ -144,7 +148,8 @@ impl Launch {
     }
 }
 
-/// Bytes of memory for the keys, the margins, the data three times (four times if each byte is a word), and small parts.
+/// Returns the number of bytes of memory for a run: for the keys, for the margins, for three copies of the data (or for four
+/// times the bytes of the data, if each byte is stored in a word), and for small parts.
 fn memory_bytes(input: usize, qpus: u8) -> usize {
     4 * input + 8 * UNIT * usize::from(qpus) + 4 * KEYS_ALIGNMENT
 }

@@ -25,13 +25,13 @@ pub(super) fn bitslice(blocks: Option<Blocks>) -> &'static Program {
     &BITSLICE[index.expect("there is a program for each")]
 }
 
-/// The thesis's second kernel, compiled by the scheme of the thesis's compiler: encryption, then decryption.
+/// The thesis's second kernel: encryption, then decryption. The programs are compiled with the method of the thesis's compiler.
 pub(super) static PACKED: [LazyLock<Program>; 2] = [
     LazyLock::new(|| as_published(&packed::encrypt_as_published())),
     LazyLock::new(|| as_published(&packed::decrypt_as_published())),
 ];
 
-/// A decryption that the thesis does not have. It is compiled by the scheme of the thesis's compiler, as [`PACKED`].
+/// A decryption that the thesis does not contain. As [`PACKED`], it is compiled with the method of the thesis's compiler.
 pub(super) static PACKED_FAST_DECRYPTION: LazyLock<Program> =
     LazyLock::new(|| as_published(&packed::decrypt_fast()));
 

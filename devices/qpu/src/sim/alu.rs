@@ -8,12 +8,12 @@ use crate::isa::{AddOp, ELEMENTS, MulOp};
 #[derive(Clone, Copy)]
 pub(super) struct Results {
     pub(super) values: Vector,
-    /// The flag C of all elements as a mask, if the instruction sets flags; zero otherwise.
+    /// The flag C of all elements as a mask, if the instruction sets flags. Otherwise zero.
     pub(super) carry: Vector,
 }
 
 impl Results {
-    /// The results before they have been computed.
+    /// The initial value, before the results are computed.
     pub(super) const NONE: Results = Results::of([0; ELEMENTS]);
 
     /// Results without carries.
@@ -34,8 +34,8 @@ impl Results {
     }
 }
 
-/// Computes all elements by a separate loop for each operation, so that the compiler uses vector instructions. Carries are
-/// computed only if they are needed.
+/// Computes all elements. There is a separate loop for each operation, so that the compiler can use vector instructions.
+/// Carries are computed only if they are needed.
 macro_rules! by_operation {
     ($type:ident, $of:expr, $a:expr, $b:expr, $carries:expr, $results:expr, $($name:ident)*) => {
         match $of {
@@ -62,7 +62,7 @@ fn elements(
     }
 }
 
-/// A float. A denormal float is read as zero.
+/// Converts bits to a float. A denormal float becomes zero.
 fn float(bits: u32) -> f32 {
     let value = f32::from_bits(bits);
     if value.is_subnormal() { 0.0 } else { value }
@@ -79,8 +79,8 @@ fn bytes(a: u32, b: u32, operation: impl Fn(u8, u8) -> u8) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|i| operation(a[i], b[i])))
 }
 
-/// The product of two bytes as fractions of 255. No document states how the product is rounded. For AES, 0x80 * 0xFD must be
-/// 0x7F.
+/// The product of two bytes as fractions of 255. No document states how the hardware rounds this product. AES on the hardware
+/// requires that the product of 0x80 and 0xFD is 0x7F.
 #[inline(always)]
 fn product_of_fractions(a: u8, b: u8) -> u8 {
     // For x < 65535: x / 255 = (x + 1 + x / 256) / 256.
@@ -105,13 +105,13 @@ fn all_bytes(a: &Vector, b: &Vector, results: &mut Results, operation: impl Fn(u
 }
 
 impl AddOp {
-    /// True if the inputs are floats. Unpacking depends on this.
+    /// True if the inputs are floats. The conversion by unpacking depends on this property.
     pub const fn takes_floats(self) -> bool {
         use AddOp::*;
         matches!(self, Fadd | Fsub | Fmin | Fmax | Fminabs | Fmaxabs | Ftoi)
     }
 
-    /// True if the result is a float. Packing depends on this.
+    /// True if the result is a float. The conversion by packing depends on this property.
     pub const fn gives_float(self) -> bool {
         use AddOp::*;
         matches!(self, Fadd | Fsub | Fmin | Fmax | Fminabs | Fmaxabs | Itof)
@@ -187,7 +187,7 @@ impl MulOp {
         by_operation!(MulOp, self, a, b, carries, results, Nop Fmul Mul24 V8muld V8min V8max V8adds V8subs)
     }
 
-    /// The result for an element. The result of [`MulOp::Nop`] is 0; the hardware repeats an earlier result.
+    /// The result for an element. The result of [`MulOp::Nop`] is 0, although the hardware repeats an earlier result.
     #[inline(always)]
     pub fn compute(self, a: u32, b: u32) -> Outcome {
         let plain = |value: u32| (value, false);

@@ -2,8 +2,8 @@
 //! 36).
 //!
 //! The effect of vertical loads was derived from programs that ran on hardware: a row of memory becomes a part of a column, and
-//! the next row of memory begins `vpitch` rows lower. Widths of 8 and 16 bits, and vertical stores of more than one column, are
-//! refused.
+//! the next row of memory begins `vpitch` rows lower. The simulator rejects widths of 8 and 16 bits, and vertical stores of
+//! more than one column.
 
 use super::FaultKind;
 use super::memory::Memory;
@@ -24,7 +24,7 @@ struct Block {
 }
 
 impl Block {
-    /// The row and column in the VPM of a word of a row of memory.
+    /// Returns the row and the column in the VPM for a word of a row of memory.
     fn place(&self, row: u32, word: u32) -> (usize, usize) {
         let start = self.row + row * self.pitch;
         let (row, column) = match self.is_horizontal {
@@ -46,7 +46,7 @@ pub(super) struct Engine {
     block: Option<Block>,
     /// For a load: the number of bytes from one row of memory to the next. For a store: the number of bytes between rows.
     stride: u32,
-    /// For a load: the stride that is used if a setup refers to it.
+    /// For a load: the stride that is used if the setup selects the extended stride.
     extended_stride: u32,
     /// The clock at which the QPU's transfer ends.
     pub(super) done_at: u64,
@@ -57,7 +57,7 @@ impl Engine {
         Engine { block: None, stride: 0, extended_stride: 0, done_at: 0 }
     }
 
-    /// Returns a fault if the QPU has not waited for the end of its last transfer.
+    /// Returns a fault if the last transfer of the QPU has not ended.
     fn check_idle(&self, now: u64) -> Result<(), FaultKind> {
         if self.done_at > now { Err(FaultKind::DmaBusy) } else { Ok(()) }
     }
@@ -117,7 +117,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a transfer. It must end before the QPU sets up or starts another one.
+    /// Starts a transfer. The transfer must end before the QPU sets up or starts another transfer.
     fn start(
         &mut self,
         now: u64,
@@ -132,7 +132,7 @@ impl Engine {
         Ok(block)
     }
 
-    /// Starts a load from an address. `free_at` is the clock at which the engine has ended the transfers of other QPUs.
+    /// Starts a load from an address. `free_at` is the clock at which the engine ends the transfers of other QPUs.
     pub(super) fn load(
         &mut self,
         address: u32,

@@ -1,4 +1,4 @@
-//! The execution of operations: their inputs, and the effects of writes to each register.
+//! Executes operations: reads their inputs, and makes the effects of writes to each register.
 
 use zeroize::Zeroize;
 
@@ -13,7 +13,7 @@ use crate::isa::{
     AddOp, Alu, Condition, Destination, ELEMENTS, Instruction, MulOp, Mux, Signal, SmallImmediate,
 };
 
-/// The registers, other than general registers, that an instruction reads through both ports.
+/// The values that an instruction reads through the two ports from registers other than general registers.
 type Ports = [Option<Vector>; 2];
 
 /// The values of all small immediates.
@@ -30,11 +30,11 @@ static SMALL_IMMEDIATES: [Vector; 64] = {
 impl Qpu {
     pub(super) fn alu(&mut self, alu: &Alu, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         let has_small_immediate = alu.signal == Signal::SmallImmediate;
-        // Both ports are read once, even if no operation uses the value or several do.
+        // Each port is read exactly once, even if no operation or more than one operation uses its value.
         let a = self.read(false, alu.read_a, shared)?;
         let b = match alu.read_b {
             _ if has_small_immediate => None,
-            // If both ports read the register, they get the same uniform or vector.
+            // If both ports read this register, both get the same uniform or vector.
             registers::UNIFORM | registers::VPM if alu.read_b == alu.read_a => a,
             address => self.read(true, address, shared)?,
         };
@@ -67,7 +67,7 @@ impl Qpu {
             }
             _ => None,
         };
-        // This instruction has not changed the flags yet.
+        // The conditions use the flags of earlier instructions, because this instruction has not changed the flags yet.
         if alu.add != AddOp::Nop && self.is_written(alu.to.add, alu.to.add_condition) {
             self.write(&alu.to, false, &add.values, alu.add.gives_float(), exact.as_ref(), shared)?;
         }
@@ -95,7 +95,7 @@ impl Qpu {
         self.input(alu, alu.mul_inputs[0], &[None, None], false, &mut None).copied()
     }
 
-    /// Waits until a clock. Returns the number of clocks of waiting.
+    /// Waits until a clock. Returns the number of clocks for which the QPU waits.
     fn wait_until(&mut self, clock: u64) -> u64 {
         let stall = clock.saturating_sub(self.clocks);
         self.clocks += stall;
@@ -114,7 +114,7 @@ impl Qpu {
         Ok(())
     }
 
-    /// The sums or differences of integers without overflow. They are needed for results that are limited to 32 bits.
+    /// Returns the sums or differences of integers without overflow, for results that are limited to 32 bits.
     fn exact_sums(&self, alu: &Alu, ports: &Ports) -> Result<[i64; ELEMENTS], FaultKind> {
         let (mut first, mut second) = (None, None);
         let a = self.input(alu, alu.add_inputs[0], ports, false, &mut first)?;
@@ -135,7 +135,7 @@ impl Qpu {
         *results = results.rotated(usize::from(by), !all_are_accumulators);
     }
 
-    /// An input of an operation. `unpacked` is the memory for values that are not in a register.
+    /// Returns an input of an operation. A value that is not in a register is stored in `unpacked`.
     fn input<'v>(
         &'v self,
         alu: &Alu,
@@ -172,8 +172,8 @@ impl Qpu {
         }
     }
 
-    /// Reads a register of a file that is not a general register. `None` for general registers, and for the address that
-    /// reads nothing.
+    /// Reads a register of a file that is not a general register. Returns `None` for general registers, and for the address
+    /// NOP, which reads nothing.
     #[inline]
     fn read(
         &mut self,
@@ -247,13 +247,13 @@ impl Qpu {
         Ok(())
     }
 
-    /// False if a result has no effect except on the flags.
+    /// False if a result is written to no register. It may still set the flags.
     fn is_written(&self, address: u8, condition: Condition) -> bool {
         address != registers::NOP && condition != Condition::Never
     }
 
-    /// Writes the result of an ALU, under its condition. `exact` is the result of a sum or a difference without overflow, for
-    /// results that are limited to 32 bits.
+    /// Writes the result of an ALU to the elements that meet its condition. `exact` is the sum or the difference without
+    /// overflow, for results that are limited to 32 bits.
     fn write(
         &mut self,
         to: &Destination,
@@ -343,7 +343,7 @@ impl Qpu {
         Ok(())
     }
 
-    /// Computes by f32 the function that the hardware approximates.
+    /// Computes a special function with `f32`. The hardware computes only an approximation of the function.
     fn special_function(&mut self, address: u8, values: &Vector, mask: &Vector) {
         for index in (0..ELEMENTS).filter(|index| mask[*index] != 0) {
             let value = f32::from_bits(values[index]);
@@ -357,8 +357,8 @@ impl Qpu {
         }
     }
 
-    /// Requests words from texture unit 0 or 1. Two of the four QPUs of a slice have the units exchanged, so that a program that
-    /// uses only one unit uses both units of the slice.
+    /// Requests words from texture unit 0 or 1. For two of the four QPUs of a slice, the numbers of the two units are
+    /// exchanged. Therefore a program that uses only one unit uses both units of the slice.
     fn request(&mut self, unit: usize, addresses: &Vector, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         if self.requests[unit].len() >= tmu::FIFO {
             return Err(FaultKind::TooManyRequests);
@@ -383,7 +383,8 @@ impl Qpu {
                 shared.vpm.write(access, values, now)
             }
             (registers::VPM_SETUP, false) if word >> 31 == 0 => {
-                // The setups cannot be queued (vc4asm's addendum).
+                // A setup must not follow while vectors of an earlier setup are left, because setups cannot be queued (vc4asm's
+                // addendum).
                 if self.vpm_reads.is_some_and(|access| access.left > 0) {
                     return Err(FaultKind::Setup(word));
                 }
@@ -402,7 +403,7 @@ impl Qpu {
     }
 }
 
-/// Replaces the elements of a mask.
+/// Replaces the elements that a mask selects.
 fn merge(place: &mut Vector, values: &Vector, mask: &Vector) {
     for index in 0..ELEMENTS {
         place[index] = place[index] & !mask[index] | values[index] & mask[index];

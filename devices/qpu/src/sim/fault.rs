@@ -24,19 +24,19 @@ pub enum FaultKind {
     Hazard(Hazard),
     /// An operation has an input from a register that the instruction does not read.
     NoInput,
-    /// A mode of packing that the operation does not have, or that an input or output register does not have.
+    /// The operation, or an input or output register, does not support this mode of packing or unpacking.
     Pack(u8),
     /// There is no memory at this address, or the address is not a multiple of four.
     Memory(u32),
     /// The program is still running after this number of clocks, probably in an endless loop.
     Budget(u64),
-    /// A QPU waits for a semaphore or the mutex, and no QPU can change it any more.
+    /// A QPU waits for a semaphore or the mutex, and no QPU can change its state any more.
     Deadlock,
     /// A setup of the VPM or of a DMA engine that is invalid or not simulated.
     Setup(u32),
-    /// The VPM is accessed, or a DMA transfer is started, without a setup, or more vectors are read than the setup specifies.
+    /// The VPM is accessed or a DMA transfer is started without a setup, or more vectors are read than the setup specifies.
     NoSetup,
-    /// A word of the VPM is used while a DMA transfer needs it.
+    /// A word of the VPM is used while a DMA transfer reads or writes it.
     VpmBusy {
         /// The row of the word.
         row: u8,
@@ -54,7 +54,7 @@ pub enum FaultKind {
     NoRequest,
     /// A QPU has more than four requests to a texture unit.
     TooManyRequests,
-    /// The mutex is locked twice by a QPU, or unlocked by a QPU that has not locked it.
+    /// A QPU locks the mutex twice, or unlocks the mutex without having locked it.
     Mutex,
     /// A function of the chip that is not simulated.
     NotSimulated(&'static str),

@@ -16,7 +16,7 @@ impl Flags {
     pub(super) const NONE: Flags =
         Flags { zero: [0; ELEMENTS], negative: [0; ELEMENTS], carry: [0; ELEMENTS] };
 
-    /// The mask of the elements that meet a condition.
+    /// Returns the mask of the elements that meet a condition.
     pub(super) fn have(&self, condition: Condition) -> Vector {
         let not = |mask: Vector| mask.map(|element| !element);
         match condition {

@@ -1,5 +1,6 @@
-//! Sequences of instructions with undefined results, which the simulator refuses (Broadcom's guide, section 3
-//! "Instruction restrictions", as Mesa's validator for the same hardware quotes it; and vc4asm's addendum).
+//! Rules for sequences of instructions. The result of a sequence that breaks a rule is undefined, and the simulator reports a
+//! fault. The rules are from Broadcom's guide, section 3 "Instruction restrictions", as Mesa's validator for the same hardware
+//! quotes it, and from vc4asm's addendum.
 
 use std::fmt;
 
@@ -15,17 +16,17 @@ pub enum Hazard {
         /// The number of the register.
         register: u8,
     },
-    /// The instruction has a rotation whose input, or whose distance in r5, is written by the previous instruction.
+    /// The instruction rotates a value, and the previous instruction writes this value or the distance of the rotation in r5.
     RotationAfterWrite {
         /// The number of the accumulator.
         accumulator: u8,
     },
     /// The instruction reads or writes r4 less than three instructions after a special function.
     R4AfterSpecialFunction,
-    /// The instruction uses two of: texture units, tile buffer, special functions, mutex, semaphores, VPM.
+    /// The instruction uses two kinds of peripherals. The kinds are: texture units, tile buffer, special functions, mutex,
+    /// semaphores, VPM.
     TwoPeripherals,
-    /// The instruction writes to a texture unit or to the VPM only for some elements. Such a write has the effect of a write
-    /// for all elements.
+    /// The instruction writes to a texture unit or to the VPM under a condition. The hardware writes all elements nevertheless.
     ConditionalRequest,
     /// Both ALUs write to the same register.
     TwoWrites {
@@ -42,7 +43,8 @@ pub enum Hazard {
     RequestAfterNoswap,
     /// The instruction writes to a register file and ends the program.
     EndWrites,
-    /// The instruction is one of the last three, and reads uniforms, varyings or the VPM, or uses register 14 of a file.
+    /// The instruction is one of the last three of the program, and reads uniforms, varyings or the VPM, or uses register 14 of
+    /// a file.
     AccessAtEnd,
 }
 
@@ -111,7 +113,7 @@ fn writes(instruction: &Instruction) -> impl Iterator<Item = Write> {
 /// The registers of files A and B that an instruction reads.
 fn reads(instruction: &Instruction) -> [Option<u8>; 2] {
     match instruction {
-        // The registers in the word are read even if no operation uses them.
+        // The registers that the word names are read even if no operation uses them.
         Instruction::Alu(alu) => [Some(alu.read_a), alu.small_immediate().is_none().then_some(alu.read_b)],
         Instruction::Branch(branch) => [branch.register, None],
         Instruction::LoadImmediate(_) | Instruction::Semaphore(_) => [None, None],
@@ -160,11 +162,11 @@ fn peripheral_of_signal(signal: Signal) -> Option<Peripheral> {
 
 /// True if no element can meet both conditions.
 fn are_opposite(one: Condition, other: Condition) -> bool {
-    // From code 2 on, the codes of opposite conditions differ in the lowest bit.
+    // The codes of two opposite conditions are at least 2, and differ only in the lowest bit.
     one.code() ^ other.code() == 1 && one.code() >= 2
 }
 
-/// Events. Each has a rule about the instructions that follow it.
+/// Events. For each event, there is a rule about the instructions that follow it.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     SpecialFunction,
@@ -177,7 +179,7 @@ enum Event {
 }
 
 impl Event {
-    /// The number of following instructions that are subject to the rule.
+    /// The number of instructions after the event to which the rule applies.
     const fn reach(self) -> u32 {
         match self {
             Event::VpmReadSetup | Event::Noswap => 3,
@@ -185,13 +187,13 @@ impl Event {
         }
     }
 
-    /// The bit that is set if the current instruction is the event. Each event has four bits: one for this instruction and
-    /// one for each of the previous three.
+    /// The bit that is set if the current instruction is the event. Each event has four bits: one for the current instruction,
+    /// and one for each of the three instructions before it.
     const fn now(self) -> u32 {
         1 << (4 * self as u32)
     }
 
-    /// The bits of all instructions that are subject to the rule.
+    /// The bits that are set if the event is so recent that its rule still applies.
     const fn recent(self) -> u32 {
         ((1 << self.reach()) - 1) << (4 * self as u32)
     }
@@ -217,7 +219,7 @@ impl Event {
     ];
 }
 
-/// Moves the bits of all events to the next instruction. The bits of the fourth instruction are dropped.
+/// Shifts the bits of all events by one instruction. The bits for events that are older than three instructions are dropped.
 const fn aged(events: u32) -> u32 {
     events << 1 & 0xeeee_eeee
 }
@@ -231,13 +233,13 @@ pub(super) struct Properties {
     reads: [u32; 2],
     /// The general registers that the instruction writes.
     writes: [u32; 2],
-    /// The accumulators that the instruction rotates, or that have the distance of a rotation.
+    /// The accumulators that the instruction rotates, or that contain the distance of a rotation.
     rotates: u8,
     /// The accumulators, r0 to r3 and r5, that the instruction writes.
     accumulators: u8,
-    /// The events after which the instruction is refused.
+    /// The events after which the instruction breaks a rule.
     refused: u32,
-    /// The events that the instruction is.
+    /// The events that this instruction causes.
     events: u32,
 }
 
@@ -286,7 +288,7 @@ impl Properties {
     }
 }
 
-/// The accumulators that a rotation depends on, one bit for each.
+/// Returns the accumulators on which a rotation depends, one bit for each.
 fn rotated(alu: &Alu) -> u8 {
     let by = match alu.small_immediate() {
         Some(SmallImmediate::RotateByR5) => 1 << Mux::R5.code(),
@@ -297,7 +299,7 @@ fn rotated(alu: &Alu) -> u8 {
     inputs.filter(|input| *input < 4).fold(by, |all, input| all | 1 << input)
 }
 
-/// The bits of the events after which an instruction is refused.
+/// Returns the bits of the events after which an instruction breaks a rule.
 fn refused(instruction: &Instruction, reads: [Option<u8>; 2]) -> u32 {
     let reads_register = |address: u8| reads.contains(&Some(address));
     let signal = if let Instruction::Alu(alu) = instruction { alu.signal } else { Signal::None };
@@ -317,7 +319,7 @@ fn refused(instruction: &Instruction, reads: [Option<u8>; 2]) -> u32 {
     rules.into_iter().filter(|(_, applies)| *applies).fold(0, |all, (event, _)| all | event.recent())
 }
 
-/// The state of the executed instructions on which the rules depend.
+/// The properties of the executed instructions on which the rules for the next instruction depend.
 #[derive(Debug, Clone, Default)]
 pub struct Hazards {
     /// The general registers of both files that the last instruction wrote, one bit for each.
@@ -342,7 +344,7 @@ impl Hazards {
         self.check_properties(&Properties::of(instruction))
     }
 
-    /// Checks and records an instruction whose properties are known, as [`Hazards::check`].
+    /// As [`Hazards::check`], for an instruction whose properties are already known.
     #[inline]
     pub(super) fn check_properties(&mut self, next: &Properties) -> Result<(), Hazard> {
         let too_early = [self.written[0] & next.reads[0], self.written[1] & next.reads[1]];
@@ -381,7 +383,7 @@ fn check_peripherals(instruction: &Instruction, reads: [Option<u8>; 2]) -> Resul
     let mut refuse_second = |peripheral: Option<Peripheral>| {
         let Some(peripheral) = peripheral else { return Ok(()) };
         match used.replace(peripheral) {
-            // An instruction may read and write the VPM. It may use each other peripheral only once.
+            // An instruction may both read and write the VPM. It may use any other peripheral only once.
             Some(Peripheral::Vpm) if peripheral == Peripheral::Vpm => Ok(()),
             Some(_) => Err(Hazard::TwoPeripherals),
             None => Ok(()),
@@ -404,15 +406,15 @@ fn check_peripherals(instruction: &Instruction, reads: [Option<u8>; 2]) -> Resul
     }
 }
 
-/// True if the instruction uses something that is not allowed in the last three instructions of a program.
+/// True if the instruction reads or writes a register that must not be used in the last three instructions of a program.
 fn uses_refused_at_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> bool {
     const REFUSED: [u8; 4] = [14, registers::UNIFORM, registers::VARYING, registers::VPM];
     reads.iter().flatten().any(|address| REFUSED.contains(address))
         || writes(instruction).any(|write| [14, registers::VPM].contains(&write.address))
 }
 
-/// The signal that ends a program is followed by two more instructions. The first of these three instructions must not write
-/// to a file.
+/// Checks the instruction with the signal that ends the program. Two more instructions follow this instruction. The instruction
+/// itself must not write to a register file.
 fn check_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Hazard> {
     if !matches!(instruction, Instruction::Alu(alu) if alu.signal == Signal::End) {
         return Ok(());
@@ -423,7 +425,8 @@ fn check_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Ha
     if uses_refused_at_end(instruction, reads) { Err(Hazard::AccessAtEnd) } else { Ok(()) }
 }
 
-/// Both ALUs may write to one register only if it is an accumulator, and if no element can meet the conditions of both.
+/// Checks the registers that both ALUs write. They may write the same register only if it is an accumulator, and if no element
+/// can meet the conditions of both ALUs.
 fn check_writes(instruction: &Instruction) -> Result<(), Hazard> {
     let mut both = writes(instruction);
     let (Some(one), Some(other)) = (both.next(), both.next()) else { return Ok(()) };

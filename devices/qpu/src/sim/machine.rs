@@ -25,18 +25,19 @@ pub struct Run {
     pub leftovers: Leftovers,
 }
 
-/// Results that the program should have read, and events that it should have waited for, before its end. The chip keeps them: the
-/// next program would receive results of this program, or the host would read memory before it is written. The simulator starts each
+/// Results that the program has not read, and events for which it has not waited, before its end. A chip keeps them: the next
+/// program would receive results of this program, or the host would read memory before it is written. The simulator starts each
 /// run without leftovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leftovers {
-    /// Results of texture units that were requested and not read.
+    /// Results of texture units that were requested but not read.
     pub requests: usize,
-    /// Vectors of the VPM for which a read was set up and that were not read.
+    /// Vectors of the VPM for which a read was set up, but which were not read.
     pub vpm_vectors: u32,
-    /// DMA transfers that were in progress when their QPU ended.
+    /// DMA transfers that were still running when their QPU ended.
     pub transfers: usize,
-    /// True if a DMA store ended after the last interrupt. The interrupt tells the host that it can read the memory.
+    /// True if a DMA store ended after the last interrupt. The interrupt signals the host that it can read the memory, so the
+    /// host would read too early.
     pub late_store: bool,
     /// The sum of the values of the semaphores.
     pub semaphores: u32,
@@ -65,10 +66,10 @@ enum Pause {
 }
 
 impl Machine<'_> {
-    /// QPUs. `uniforms` has the address of the first uniform of each.
+    /// Creates QPUs that run a program. `uniforms` contains, for each QPU, the address of its first uniform.
     ///
     /// # Panics
-    /// If there are more than [`QPUS`].
+    /// Panics if there are more than [`QPUS`] addresses.
     pub fn new<'p>(program: &'p Program, uniforms: &[u32]) -> Machine<'p> {
         assert!(uniforms.len() <= usize::from(QPUS), "the chip has {QPUS} QPUs");
         let qpus = (0..).zip(uniforms).map(|(number, uniforms)| Qpu::new(number, *uniforms));
@@ -81,7 +82,7 @@ impl Machine<'_> {
         Machine { base, ..self }
     }
 
-    /// Sets the initial value of all registers and of the VPM. The default is 0. On hardware they have the values of the
+    /// Sets the initial value of all registers and of the VPM. The default is 0. On hardware, they contain values of the
     /// previous program.
     #[must_use]
     pub fn with_registers(mut self, value: u32) -> Self {
@@ -89,8 +90,8 @@ impl Machine<'_> {
         Machine { vpm: value, ..self }
     }
 
-    /// Sets the latency of texture units: the clocks from the time at which a request no longer occupies its unit until its
-    /// result is ready. The default is [`TMU_LATENCY`].
+    /// Sets the latency of texture units. The latency is the number of clocks from the end of the time in which a request
+    /// occupies its unit until its result is ready. The default is [`TMU_LATENCY`].
     #[must_use]
     pub fn with_texture_latency(self, clocks: u64) -> Self {
         Machine { texture_latency: clocks, ..self }
@@ -98,12 +99,12 @@ impl Machine<'_> {
 
     /// Runs until all QPUs have ended.
     ///
-    /// Instructions that use shared state are executed in the order of their clocks. If clocks are equal, the QPU
-    /// with the smaller number is first. The other instructions of a QPU do not depend on other QPUs.
+    /// Instructions that use shared state are executed in the order of their clocks. If two clocks are equal, the QPU with the
+    /// smaller number is first. Instructions that do not use shared state do not depend on other QPUs.
     ///
     /// # Errors
-    /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
-    /// [`FaultKind::Deadlock`] if all QPUs that have not ended wait.
+    /// The first [`Fault`]. Its kind is [`FaultKind::Budget`] if a QPU has not ended after `budget` clocks, and
+    /// [`FaultKind::Deadlock`] if all QPUs that have not ended are waiting.
     pub fn run(&mut self, memory: &mut [u8], budget: u64) -> Result<Run, Fault> {
         self.run_observed(memory, budget, &mut ())
     }
@@ -152,14 +153,14 @@ impl Machine<'_> {
         Ok(self.totals(&shared))
     }
 
-    /// The QPU with the smallest clock. Its index in the list comes first.
+    /// Returns the QPU with the smallest clock: first its index in `running`, then its number.
     fn earliest(&self, running: &[usize]) -> (usize, usize) {
         let key = |(_, number): &(usize, &usize)| (self.qpus[**number].clocks, **number);
         let (place, number) = running.iter().enumerate().min_by_key(key).expect("a QPU is running");
         (place, *number)
     }
 
-    /// Runs a QPU from an instruction to the next instruction that uses shared state.
+    /// Runs a QPU from its next instruction up to the next instruction that uses shared state.
     fn run_one(
         &mut self,
         number: usize,

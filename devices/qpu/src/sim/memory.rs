@@ -14,9 +14,10 @@ impl<'m> Memory<'m> {
     }
 
     fn word(&self, address: u32) -> Option<std::ops::Range<usize>> {
-        // Addresses below the start of the memory become larger than any valid index.
+        // For addresses below the start of the memory, the difference wraps around to a number that is larger than any valid
+        // index.
         let start = address.wrapping_sub(self.base) as usize;
-        // The end of the last word of the address space does not fit into 32 bits.
+        // The addition is checked, because the end of the last word of the address space does not fit into 32 bits.
         let end = start.checked_add(4)?;
         (address.is_multiple_of(4) && end <= self.bytes.len()).then_some(start..end)
     }

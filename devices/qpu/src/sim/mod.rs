@@ -1,9 +1,9 @@
-//! A simulator. It computes the results of instructions, and refuses invalid sequences of instructions. Values are the 32
-//! bits of an element.
+//! A simulator of the QPUs. It computes the results of instructions, and reports a fault for invalid sequences of instructions.
+//! A value is the 32 bits of an element.
 //!
-//! The rules for flags and for modes of packing come from vc4asm's addendum and from vc4asm's table of operations.
-//! The hardware's floats have no denormals (they are zero), no infinities and no NaN. The simulator uses the
-//! infinities and NaN of the host.
+//! The rules for flags and for modes of packing come from vc4asm's addendum and from vc4asm's table of operations. Floats of
+//! the hardware have no infinities, no NaN and no denormals; denormals become zero. The simulator uses the infinities and NaN
+//! of the host.
 
 mod alu;
 mod cache;
@@ -36,7 +36,7 @@ pub use qpu::Vector;
 /// The number of QPUs of the chip.
 pub const QPUS: u8 = (SLICES * QPUS_PER_SLICE) as u8;
 
-/// Slices of the chip. The QPUs of a slice share two texture units and caches.
+/// Number of slices of the chip. The QPUs of a slice share two texture units, and caches for instructions and uniforms.
 const SLICES: usize = 3;
 const QPUS_PER_SLICE: usize = 4;
 

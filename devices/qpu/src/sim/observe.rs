@@ -1,15 +1,16 @@
-//! Events of a run, for traces and totals by instruction.
+//! Events of a run, for traces and for totals of each instruction.
 
 use super::{Counters, Vector};
 
 /// Receives an event for each executed instruction.
 pub trait Observer {
-    /// An instruction was executed. Events of a QPU are in the order of their clocks; events of different QPUs may be in any
-    /// order.
+    /// Called after an instruction has been executed. The events of a QPU are in the order of their clocks. Events of different
+    /// QPUs may be in any order.
     fn executed(&mut self, event: Event);
 
-    /// A QPU was about to execute an instruction that prints a vector: the `v8max` of the vector with itself by the mul ALU,
-    /// with the condition "always", whose result is written nowhere. [`crate::lang::Kernel::print`] appends it.
+    /// Called before a QPU executes an instruction that prints a vector. This instruction is a `v8max` of the vector with
+    /// itself by the mul ALU, with the condition "always" and without a destination. [`crate::lang::Kernel::print`] appends
+    /// such an instruction.
     fn printed(&mut self, _qpu: u8, _address: u32, _vector: &Vector) {}
 }
 
@@ -51,7 +52,7 @@ impl Stalls {
         self.texture + self.load + self.store + self.synchronization
     }
 
-    /// The clocks with their cause as text, except for causes without clocks.
+    /// Returns the clocks of each cause with the cause as text. Causes without clocks are omitted.
     pub fn causes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let all = [
             ("texture unit", self.texture),
@@ -62,8 +63,8 @@ impl Stalls {
         all.into_iter().filter(|(_, clocks)| *clocks > 0)
     }
 
-    /// The stalls of an instruction. They are computed from the counters before and after the instruction, and from the clocks
-    /// for which it waited for another QPU.
+    /// Returns the stalls of an instruction. They are computed from the counters before and after the instruction, and from the
+    /// clocks for which the instruction waited for another QPU.
     #[inline]
     pub(super) fn between(before: &Counters, after: &Counters, synchronization: u64) -> Stalls {
         Stalls {

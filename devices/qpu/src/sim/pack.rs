@@ -1,9 +1,9 @@
 //! Modes of packing and unpacking (Broadcom's guide, tables 12 to 14).
 
-/// Unpacks a register of file A as an input of an operation. `mode` is the value of the field UNPACK, from 0 to 7. 0 means no
-/// unpacking. The other modes, in order, select the lower half; the upper half; the highest byte, copied four times; and one of
-/// the four bytes. Halves and bytes become integers (halves with their sign) or, if the operation works on floats, floats (bytes
-/// from 0 to 1).
+/// Unpacks a register of file A as an input of an operation. `mode` is the value of the field UNPACK, from 0 to 7. Mode 0 means
+/// no unpacking. Modes 1 and 2 select the lower and the upper half. Mode 3 selects the highest byte, copied four times. Modes 4
+/// to 7 select one of the four bytes. If the operation works on floats, a half or a byte is converted to a float, and a byte
+/// becomes a float from 0 to 1. Otherwise a half becomes a signed integer, and a byte an unsigned integer.
 pub fn unpack(mode: u8, value: u32, is_float: bool) -> u32 {
     let half = |half: u16| if is_float { half_to_float(half) } else { half as i16 as u32 };
     let byte = |byte: u32| if is_float { byte_to_float(byte as u8) } else { byte & 0xff };
@@ -21,11 +21,12 @@ pub fn unpack_r4(mode: u8, value: u32, is_float: bool) -> u32 {
     unpack(mode, value, is_float || mode >= 4)
 }
 
-/// The new content of a register of file A that has the content `old`. `mode` is the value of the field PACK, from 0 to 15. 0
-/// means no packing. The next modes, in order, write the lower half; the upper half; the lowest byte, copied four times; and
-/// one of the four bytes. The last eight modes do the same with limits. Other bits are kept.
+/// Returns the new content of a register of file A with the old content `old`. `mode` is the value of the field PACK, from 0 to
+/// 15. Mode 0 means no packing. Modes 1 and 2 write the lower and the upper half. Mode 3 writes the lowest byte of the value to
+/// all four bytes. Modes 4 to 7 write one of the four bytes. Modes 8 to 15 do the same as modes 0 to 7, but limit the value to
+/// the range of the destination. Bits that are not written are kept.
 ///
-/// `exact` is the result of a sum or a difference without overflow, for the limits to 32 bits.
+/// `exact` is the sum or the difference without overflow. It is used if a value is limited to 32 bits.
 pub fn pack_file_a(mode: u8, old: u32, value: u32, is_float: bool, exact: i64) -> u32 {
     let limited = mode & 8 != 0;
     let half = |value: u32| match (is_float, limited) {
@@ -47,8 +48,9 @@ pub fn pack_file_a(mode: u8, old: u32, value: u32, is_float: bool, exact: i64) -
     }
 }
 
-/// The new content of a register or accumulator in place of `old`, by the packing of the mul ALU: a float from 0 to 1 becomes a
-/// byte, which is written to all four bytes or to one of them. `None` for a mode that the mul ALU does not have.
+/// Returns the new content of a register or accumulator with the old content `old`, for a packing of the mul ALU. A float from
+/// 0 to 1 is converted to a byte, which is written to all four bytes or to one of them. Returns `None` for a mode that the mul
+/// ALU does not have.
 pub fn pack_mul(mode: u8, old: u32, value: u32) -> Option<u32> {
     let byte = u32::from(float_to_byte(value));
     match mode {

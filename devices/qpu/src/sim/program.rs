@@ -1,4 +1,5 @@
-//! Loaded programs, with the properties of each instruction that the simulator computes once.
+//! A program that has been loaded into the simulator. The simulator computes the properties of each instruction once, when it
+//! loads the program.
 
 use super::hazards::Properties;
 use crate::isa::{Condition, Instruction, MulOp, Signal, registers};
@@ -38,8 +39,9 @@ impl Program {
     }
 }
 
-/// The instruction computes the larger of two equal bytes for each byte of a vector, and writes the result nowhere. No
-/// compiler needs it for another purpose, and the assembler gives a result that is written nowhere the condition "never".
+/// True for the instruction that prints: a `v8max` of a vector with itself, whose result is written nowhere. No compiler uses
+/// this instruction for another purpose. The assembler gives the condition "never" to a result that is written nowhere, so it
+/// does not generate this instruction either.
 fn is_print(instruction: &Instruction) -> bool {
     match instruction {
         Instruction::Alu(alu) => {
@@ -52,7 +54,7 @@ fn is_print(instruction: &Instruction) -> bool {
 }
 
 fn is_shared(instruction: &Instruction) -> bool {
-    // The registers from the VPM on use shared state, except the registers of the special functions.
+    // The registers with addresses from `VPM` on use shared state, except the registers of the special functions.
     let is_shared_read = |address: u8| address >= registers::VPM;
     let is_shared_write = |address: u8| {
         address >= registers::VPM && !(registers::RECIPROCAL..=registers::LOGARITHM).contains(&address)

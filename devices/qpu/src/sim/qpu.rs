@@ -1,4 +1,4 @@
-//! One QPU: its state, and the order of its instructions.
+//! One QPU: its state, and the execution of its instructions in order.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use crate::isa::{Branch, ELEMENTS, INSTRUCTION_BYTES, Instruction, Semaphore, Si
 /// A register: the values of all elements.
 pub type Vector = [u32; ELEMENTS];
 
-/// Instructions after a branch that are executed before its target.
+/// Number of instructions after a branch that are executed before its target.
 const DELAY_SLOTS: u8 = 3;
 
 /// The state of a QPU after an instruction.
@@ -42,13 +42,13 @@ pub(super) struct Qpu {
     pub(super) address: u32,
     /// The line that was last fetched from the instruction cache.
     line: Option<u32>,
-    /// The target of a branch, and the number of instructions that are executed before it.
+    /// The target of a branch that has been taken, and the number of instructions that are still executed before it.
     branch: Option<(u32, u8)>,
-    /// The number of instructions that are still executed; `None` until an instruction signals the end of the program.
+    /// The number of instructions until the end of the program. `None` until an instruction signals the end.
     ending: Option<u8>,
     /// The address of the next uniform.
     pub(super) uniforms: u32,
-    /// True after the program has requested that texture units are used by their own numbers.
+    /// True once the program has requested that the numbers of the texture units are not exchanged.
     pub(super) is_unswapped: bool,
     /// The results that this QPU has requested from each of its two texture units.
     pub(super) requests: [Results; 2],
@@ -57,9 +57,9 @@ pub(super) struct Qpu {
     pub(super) loads: Engine,
     pub(super) stores: Engine,
     hazards: Hazards,
-    /// The number of instructions so far.
+    /// The number of instructions that have been executed.
     pub(super) instructions: u64,
-    /// The number of clocks so far.
+    /// The number of clocks since the start of the run.
     pub(super) clocks: u64,
     /// The number of clocks for which the next instruction has waited for other QPUs.
     pub(super) waited: u64,
@@ -144,7 +144,7 @@ impl Qpu {
         Ok(self.end_after(ends))
     }
 
-    /// Changes the semaphore or locks the mutex that an instruction needs. True if the instruction must wait.
+    /// Changes the semaphore, or locks the mutex, that an instruction uses. Returns true if the instruction must wait.
     fn must_wait(&self, instruction: &Instruction, shared: &mut Shared<'_>) -> Result<bool, FaultKind> {
         match instruction {
             Instruction::Semaphore(semaphore) => {
@@ -181,7 +181,7 @@ impl Qpu {
         }
     }
 
-    /// The program ends two instructions after the signal.
+    /// Counts the instructions until the end of the program, which is two instructions after the signal.
     fn end_after(&mut self, ends: bool) -> Progress {
         match &mut self.ending {
             None if ends => self.ending = Some(2),

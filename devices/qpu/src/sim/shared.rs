@@ -12,8 +12,8 @@ use super::{FaultKind, QPUS_PER_SLICE, SLICES};
 /// The largest value of a semaphore, which has four bits.
 const MOST: u8 = 15;
 
-/// Bytes and ways of the caches of a slice, for instructions and for uniforms, and of the cache of level 2 (vc4asm's
-/// addendum).
+/// Bytes and ways of the caches (vc4asm's addendum): of the two caches of a slice, for instructions and for uniforms, and of
+/// the level 2 cache.
 const SLICE_CACHE: (u32, usize) = (4096, 4);
 const L2_CACHE: (u32, usize) = (32 << 10, 4);
 
@@ -35,7 +35,7 @@ pub(super) struct Shared<'m> {
     semaphores: [u8; 16],
     /// The number of the QPU that has locked the mutex.
     mutex: Option<u8>,
-    /// The clocks from which the DMA engines are free.
+    /// The clocks at which the DMA engines become free.
     load_free_at: u64,
     store_free_at: u64,
     /// The number of interrupts of the host.
@@ -66,7 +66,7 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Decrements or increments a semaphore. False if the QPU must wait.
+    /// Decrements or increments a semaphore. Returns false if the QPU must wait.
     pub(super) fn change_semaphore(&mut self, number: u8, decrements: bool) -> bool {
         let semaphore = &mut self.semaphores[usize::from(number)];
         let next = if decrements {
@@ -97,7 +97,7 @@ impl<'m> Shared<'m> {
         self.mutex.is_some()
     }
 
-    /// Locks the mutex. False if another QPU has locked it.
+    /// Locks the mutex. Returns false if another QPU has locked it.
     pub(super) fn lock(&mut self, qpu: u8) -> Result<bool, FaultKind> {
         match self.mutex {
             Some(owner) if owner == qpu => Err(FaultKind::Mutex),
@@ -120,7 +120,7 @@ impl<'m> Shared<'m> {
         self.counters.l2_misses += u64::from(!hit);
     }
 
-    /// Counts the fetch of a line of instructions. In the simulator, programs are not in the memory of the data, so a fetch
+    /// Counts the fetch of a line of instructions. The simulator does not store programs in the memory of the data, so a fetch
     /// does not replace lines of data in the level 2 cache.
     pub(super) fn fetch_line(&mut self, qpu: u8, address: u32) {
         let hit = self.slices[usize::from(qpu) / QPUS_PER_SLICE].instructions.read(address);

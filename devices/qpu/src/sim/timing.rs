@@ -1,8 +1,8 @@
 //! The times of operations, in clocks.
 //!
-//! No document states these figures. They were fitted to the measurements of a thesis about AES on the Raspberry Pi's GPU: its
-//! Table 5.1 (one and 12 QPUs), and its Tables 7.1 and 7.2 (transfers of vectors). The time of loads of long rows is derived
-//! from a rate of 690 MB/s, which others measured with 16 rows of 64 bytes on a Raspberry Pi 2.
+//! No document states these times. They were fitted to the measurements in Table 5.1 (one and 12 QPUs) and Tables 7.1 and 7.2
+//! (transfers of vectors) of a thesis about AES on the Raspberry Pi's GPU. The time of loads of long rows is derived from a
+//! rate of 690 MB/s, which others measured with 16 rows of 64 bytes on a Raspberry Pi 2.
 
 /// Clocks of an instruction: the 16 elements are processed as four quads.
 pub const CLOCKS_PER_INSTRUCTION: u64 = 4;
@@ -10,7 +10,7 @@ pub const CLOCKS_PER_INSTRUCTION: u64 = 4;
 /// Clocks for which a request occupies its texture unit: one for each element.
 pub const TMU_CLOCKS_PER_REQUEST: u64 = 16;
 
-/// Clocks from the time at which a request no longer occupies its unit until its result is in the FIFO.
+/// Clocks from the end of the time in which a request occupies its unit until its result is in the FIFO.
 pub const TMU_LATENCY: u64 = 50;
 
 /// Clocks of a DMA load, without the clocks of its rows.

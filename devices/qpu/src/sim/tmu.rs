@@ -7,8 +7,8 @@ use super::cache::Cache;
 use super::qpu::Vector;
 use super::timing::TMU_CLOCKS_PER_REQUEST;
 
-/// Maximum number of requests of a QPU that a unit holds. Broadcom's guide states eight, but with more than four
-/// requests results were lost in experiments (vc4asm's addendum).
+/// Maximum number of requests of a QPU that a unit can queue. Broadcom's guide states eight, but in experiments results were
+/// lost if there were more than four requests (vc4asm's addendum).
 pub(super) const FIFO: usize = 4;
 
 /// Bytes of the cache of a unit, which is direct-mapped (vc4asm's addendum).
@@ -18,7 +18,7 @@ const CACHE: u32 = 4096;
 pub(super) struct TextureUnit {
     /// The clock until which requests occupy the unit.
     free_at: u64,
-    /// Clocks from the time at which a request no longer occupies the unit until its result is ready.
+    /// Clocks from the end of the time in which a request occupies the unit until its result is ready.
     latency: u64,
     pub(super) cache: Cache,
 }

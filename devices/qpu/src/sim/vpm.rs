@@ -20,7 +20,7 @@ struct Cell {
     stored_at: u64,
 }
 
-/// The positions of vectors in the VPM: the fields of a setup.
+/// The fields of a setup, which determine the positions of vectors in the VPM.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     is_horizontal: bool,
@@ -31,12 +31,12 @@ pub(super) struct Access {
     address: u32,
     /// The number that is added to the address after each vector.
     stride: u32,
-    /// For a read, the number of vectors that are left.
+    /// For a read, the number of vectors that have not been read yet.
     pub(super) left: u32,
 }
 
 impl Access {
-    /// The fields of a word that sets up reads or writes.
+    /// Parses a word that sets up reads or writes.
     pub(super) fn of_setup(word: u32) -> Result<Access, FaultKind> {
         let bits = match word >> 8 & 3 {
             0 => 8,
@@ -57,8 +57,8 @@ impl Access {
 
     /// The row and column of an element, and its lowest bit in the word.
     fn place(&self, element: usize) -> (usize, usize, u32) {
-        // A word has 1, 2 or 4 parts. The lowest bits of the address select one of these parts (laned), or the group of words
-        // that has the packed elements.
+        // A word has 1, 2 or 4 parts. In the laned form, the lowest bits of the address select one of these parts. In the
+        // packed form, they select the group of words that contains the elements.
         let parts = 32 / self.bits;
         let (part, vector) = (self.address % parts, (self.address / parts) as usize);
         let (along, part) = if self.is_laned {
@@ -127,7 +127,7 @@ impl Vpm {
         Ok(())
     }
 
-    /// Reads a word for a DMA store, which uses the word until a clock.
+    /// Reads a word for a DMA store. The store uses the word up to the clock `until`.
     pub(super) fn store(
         &mut self,
         row: usize,
@@ -143,7 +143,7 @@ impl Vpm {
         Ok(cell.value)
     }
 
-    /// Writes a word for a DMA load, which ends at a clock.
+    /// Writes a word for a DMA load, which ends at the clock `until`.
     pub(super) fn load(
         &mut self,
         row: usize,

@@ -1,4 +1,5 @@
-//! ECB, CBC, PCBC and XTS: input in pieces of any length is collected to whole blocks, with padding at the end.
+//! Incremental ECB, CBC, PCBC and XTS. Input in pieces of any length is collected to whole blocks, and the end of the message
+//! is padded.
 
 use lockstep_core::data::Span;
 use lockstep_core::{Block, Error};
@@ -8,13 +9,13 @@ use super::{KeyedExecutor, wipe};
 use crate::message::{Cipher, Direction};
 use crate::padding;
 
-/// Input and output of one update. They may be separate, the same memory or overlapping, depending on the
-/// implementation.
+/// The input and the output of one update. They may be separate, the same memory or overlapping, depending on the
+/// implementation of this trait.
 pub trait BlockIo {
     /// Bytes of input.
     fn len(&self) -> usize;
 
-    /// True if there is no input.
+    /// True if the input is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -22,20 +23,20 @@ pub trait BlockIo {
     /// Bytes of output space.
     fn room(&self) -> usize;
 
-    /// Copies input from offset `at`.
+    /// Copies the input at offset `at` to `into`.
     fn read(&self, at: usize, into: &mut [u8]);
 
-    /// Returns `len` bytes of input at offset `from`, with their output at offset `to`. The caller must have read all other
-    /// input before, because this output may overlap that input.
+    /// Returns `len` bytes of input at offset `from`, with their output at offset `to`. The output may overlap other parts of
+    /// the input, so the caller must have read these parts before.
     fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_>;
 
-    /// Writes output at offset `at`.
+    /// Writes `bytes` to the output at offset `at`.
     fn write(&mut self, at: usize, bytes: &[u8]);
 }
 
 /// Input and output in slices.
 pub struct SliceIo<'d> {
-    /// The input; `None` if it is in the memory of the output.
+    /// The input; `None` if the input is in the memory of the output.
     pub input: Option<&'d [u8]>,
     /// The output space, which may be longer than the output.
     pub output: &'d mut [u8],
@@ -74,7 +75,7 @@ impl BlockIo for SliceIo<'_> {
     }
 }
 
-/// The bytes that an update holds back.
+/// The bytes that an update holds back until the next update or the end of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// A partial block.
@@ -86,7 +87,7 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// The data that a cipher holds back.
+    /// Returns the bytes that a cipher holds back.
     pub fn of(cipher: Cipher, padding: bool, direction: Direction) -> Hold {
         match (cipher, padding, direction) {
             (Cipher::Xts, ..) => Hold::BlockAndPart,
@@ -101,7 +102,7 @@ impl Hold {
 pub struct BlockBuffer {
     cipher: Cipher,
     state: Block,
-    /// A partial block, a whole block, or for XTS a whole block and a partial block.
+    /// The bytes that are held back: a partial block, a whole block, or for XTS a whole block and a partial block.
     pending: [u8; 32],
     len: usize,
 }
@@ -139,7 +140,7 @@ impl BlockBuffer {
         self.len = 0;
     }
 
-    /// Number of bytes of output of an update with `input` bytes.
+    /// Returns the number of output bytes of an update with `input` bytes of input.
     pub fn output_len(&self, input: usize, hold: Hold) -> usize {
         let total = self.len + input;
         match hold {
@@ -152,7 +153,7 @@ impl BlockBuffer {
     /// Encrypts or decrypts the next bytes; returns the number of bytes of output.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if there is less space; nothing is changed in this case. Errors of the executor.
+    /// [`Error::OutputLength`] if the output space is too small. In this case nothing is changed. Errors of the executor.
     #[inline(always)]
     pub fn update<E: KeyedExecutor>(
         &mut self,
@@ -169,8 +170,8 @@ impl BlockBuffer {
         self.update_pending(executor, direction, hold, io)
     }
 
-    /// An update that starts or ends with pending bytes. Input that the output could overwrite is read first, because the
-    /// output may overlap the input in any way.
+    /// Makes an update that starts or ends with bytes that are held back. The output may overlap the input in any way, so input
+    /// that could be overwritten is read first.
     fn update_pending<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
@@ -188,7 +189,7 @@ impl BlockBuffer {
             self.len = old + len;
             return Ok(0);
         }
-        // The first output comes from the pending bytes, which new input completes to whole blocks.
+        // The first output blocks consist of the bytes that were held back, completed to whole blocks by new input.
         let first_len = old.next_multiple_of(16).min(out);
         let filled = first_len.saturating_sub(old);
         let mut first = Zeroizing::new(self.pending);
@@ -212,8 +213,8 @@ impl BlockBuffer {
         Ok(out)
     }
 
-    /// Ends the message. Returns the last block, and how many of its first bytes are output. This function is not for XTS:
-    /// to end a data unit of XTS, the caller processes the [`pending`](BlockBuffer::pending) bytes.
+    /// Ends the message. Returns a block, and the number of its first bytes that are the last output. This function must not be
+    /// used for XTS: to end a data unit of XTS, the caller processes the [`pending`](BlockBuffer::pending) bytes.
     ///
     /// # Errors
     /// [`Error::NotWholeBlocks`], with the pending bytes unchanged; [`Error::Padding`]; errors of the executor.

@@ -1,5 +1,5 @@
-//! GCM and CCM: CTR, and a MAC over the associated data and the data. A message comes in pieces, or as part of a batch of whole
-//! messages.
+//! Incremental GCM and CCM: CTR, and a MAC over the associated data and the data. A message is processed in pieces, or as a
+//! whole in a batch of messages.
 
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::{Data, HostData, Span};
@@ -15,32 +15,33 @@ use crate::executor::Executor;
 use crate::message::Direction;
 use crate::run_pass;
 
-/// Data are encrypted and hashed in pieces of this size, so that they stay in the first-level cache.
+/// Data are encrypted and authenticated in pieces of this size, so that a piece stays in the first-level cache between the two
+/// steps.
 const PIECE: usize = 16 * 1024;
 
-/// The state of a message of GCM or CCM: associated data, [`pad`](CtrMac::pad), data, tag.
+/// The state of a message of GCM or CCM. The order of the calls is: associated data, [`pad`](CtrMac::pad), data, tag.
 #[derive(Clone)]
 pub struct CtrMac {
-    /// `Ctr32` for GCM, `Ctr` for CCM.
+    /// The pass of CTR: `Ctr32` for GCM, `Ctr` for CCM.
     ctr: Pass,
     keystream: StreamState,
     mac: Mac,
-    /// The counter block that masks the tag. In GCM it may be a secret.
+    /// The counter block whose encryption masks the tag. In GCM, this block may be secret.
     first: Block,
 }
 
 impl CtrMac {
-    /// A message of GCM. `first` is the counter block that is made from the nonce.
+    /// Starts a message of GCM. `first` is the counter block that is derived from the nonce.
     pub fn gcm(first: Zeroizing<Block>) -> CtrMac {
         let keystream = StreamState::ctr(Pass::Ctr32, counter_after(Pass::Ctr32, &first, 1));
         CtrMac { ctr: Pass::Ctr32, keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first: *first }
     }
 
-    /// A message of CCM with a nonce of 7 to 13 bytes. [`CtrMac::ccm_header`] must follow.
+    /// Starts a message of CCM with a nonce of 7 to 13 bytes. The caller must then call [`CtrMac::ccm_header`].
     #[inline]
     pub fn ccm(nonce: &[u8]) -> CtrMac {
         let mut first = [0; 16];
-        // Counter block 0 masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
+        // Counter block 0 masks the tag, so the data start with counter block 1 (SP 800-38C, A.3).
         first[0] = (14 - nonce.len()) as u8;
         first[1..=nonce.len()].copy_from_slice(nonce);
         let second = (u128::from_be_bytes(first) + 1).to_be_bytes();
@@ -48,9 +49,9 @@ impl CtrMac {
         CtrMac { ctr: Pass::Ctr, keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
     }
 
-    /// The first block of the MAC of CCM and the encoded length of the associated data, without the zeros at the end, and the number of
-    /// these bytes (SP 800-38C, A.2.1 and A.2.2). Counter block 0 differs from the first block of the MAC in the flags of the first byte
-    /// and in the length at the end.
+    /// Returns the input of CCM's MAC that precedes the associated data, in a buffer, and the number of its bytes (SP 800-38C,
+    /// A.2.1 and A.2.2). This input consists of the first block and the encoded length of the associated data. The first block
+    /// differs from counter block 0 in the flags of the first byte and in the length at the end.
     pub(crate) fn ccm_prefix(&self, tag_len: usize, aad: u64, data: u64) -> ([u8; 26], usize) {
         let mut header = [0; 26];
         let (block, length) = header.split_at_mut(16);
@@ -74,7 +75,7 @@ impl CtrMac {
         (header, 16 + bytes)
     }
 
-    /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller has checked the lengths.
+    /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller must have checked the lengths.
     ///
     /// # Errors
     /// Errors of the executor.
@@ -98,7 +99,7 @@ impl CtrMac {
         self.mac.update(executor, aad, false)
     }
 
-    /// Ends the associated data, or the data.
+    /// Ends the associated data, or the data, by padding them to whole blocks in the MAC.
     ///
     /// # Errors
     /// Errors of the executor.
@@ -146,7 +147,7 @@ impl CtrMac {
         Ok(())
     }
 
-    /// Ends the data and returns the tag. `lengths` is the last block of GCM's hash.
+    /// Ends the data and returns the tag. `lengths` is the block of lengths that GCM hashes last; `None` for CCM.
     ///
     /// # Errors
     /// Errors of the executor.
@@ -172,7 +173,7 @@ impl Drop for CtrMac {
     }
 }
 
-/// A whole message, whose associated data have been added.
+/// A whole message in a batch. Its associated data have already been added.
 impl State for CtrMac {
     fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
         (key, self.keystream.state_mut(), self.mac.state())

@@ -1,11 +1,11 @@
-//! CBC-MAC and GHASH of data in pieces of any length.
+//! Incremental CBC-MAC and GHASH. Data are added in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::work::Pass;
 
 use super::{MacExecutor, wipe};
 
-/// A block-based MAC with input of any length; wiped on drop.
+/// A MAC that processes whole blocks, with input in pieces of any length. Wiped on drop.
 #[derive(Clone)]
 pub struct Mac {
     pub(super) pass: Pass,
@@ -16,13 +16,13 @@ pub struct Mac {
 }
 
 impl Mac {
-    /// A MAC that the pass `Ghash` or `CbcMac` computes.
+    /// Creates a MAC that the pass `Ghash` or `CbcMac` computes.
     #[inline]
     pub fn new(pass: Pass, state: Block) -> Mac {
         Mac { pass, state, pending: [0; 16], len: 0 }
     }
 
-    /// The MAC of the whole blocks so far.
+    /// Returns the MAC of the whole blocks that have been processed.
     pub fn state(&self) -> &Block {
         &self.state
     }
@@ -32,8 +32,8 @@ impl Mac {
         &self.pending[..self.len]
     }
 
-    /// Adds bytes and holds back up to 15 of the last bytes. With `hold_last`, 1 to 16 bytes are held back, because CMAC
-    /// treats the last block differently.
+    /// Adds bytes, and holds back up to 15 of the last bytes. If `hold_last` is true, 1 to 16 bytes are held back, because CMAC
+    /// processes the last block differently.
     ///
     /// # Errors
     /// Errors of the executor.
@@ -66,7 +66,7 @@ impl Mac {
         Ok(())
     }
 
-    /// Pads with zeros to a whole block.
+    /// Pads the input with zeros to a whole block, and adds this block to the MAC.
     ///
     /// # Errors
     /// Errors of the executor.

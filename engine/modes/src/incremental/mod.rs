@@ -1,17 +1,18 @@
-//! The engine of the incremental modes: the state of a message between two calls, and the conversion of input of any
-//! length to the whole blocks that passes require.
+//! The engine of the incremental modes. It stores the state of a message between two calls, and divides input of any length
+//! into the whole blocks that passes require.
 //!
-//! The engine runs with one key, on a [`KeyedExecutor`]. The streams of this crate use it with the planner; the ciphers
-//! of the OpenSSL provider use it with kernels that run inline on the caller's thread.
+//! The engine processes a message under one key, and runs passes on a [`KeyedExecutor`]. The streams of this crate use the
+//! engine with the planner. The ciphers of the OpenSSL provider use the engine with kernels that run inline on the caller's
+//! thread.
 //!
 //! | type | modes |
 //! |---|---|
-//! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1: the chaining state and the rest of the current block |
+//! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1: the chaining state and the unused bytes of the current block |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
-//! | [`Mac`] | CBC-MAC, GHASH: the MAC so far, and bytes held back until a block is complete |
+//! | [`Mac`] | CBC-MAC, GHASH: the MAC of the processed blocks, and bytes held back until a block is complete |
 //! | [`CtrMac`] | GCM and CCM: CTR and a MAC |
 //!
-//! After a failed call the state is invalid: start another message.
+//! After a failed call the state is invalid, and the caller must start another message.
 
 mod blocks;
 mod ctr_mac;
@@ -30,11 +31,12 @@ use lockstep_core::{Block, Error, Key};
 use crate::absorb;
 use crate::executor::Executor;
 
-/// Zeroes secret bytes. The compiler writes whole vectors, where `zeroize` writes each byte, which takes longer than a pass over a block.
+/// Zeroes secret bytes. The compiler zeroes them with vector stores. `zeroize` stores each byte separately, which takes longer
+/// than a pass over a block.
 #[inline(always)]
 pub fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
-    // The compiler assumes that this call reads the bytes, so it keeps the writes.
+    // This call makes the compiler assume that the bytes are read, so the compiler keeps the writes.
     std::hint::black_box(bytes);
 }
 
@@ -43,7 +45,7 @@ pub trait KeyedExecutor {
     /// The error type.
     type Error: From<Error>;
 
-    /// Runs a pass over whole blocks, or over any length for passes whose unit is a byte. `state` is updated for the
+    /// Runs a pass. The data are whole blocks, or have any length for passes whose unit is a byte. `state` is updated for the
     /// next call of the same pass.
     ///
     /// # Errors
@@ -53,31 +55,32 @@ pub trait KeyedExecutor {
 
 /// Runs passes and computes MACs with one key.
 pub trait MacExecutor: KeyedExecutor {
-    /// Adds whole blocks to a MAC, by `CbcMac` or `Ghash`.
+    /// Adds whole blocks to a MAC with the pass `CbcMac` or `Ghash`.
     ///
     /// # Errors
     /// Errors of the executor; the state is then invalid.
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Self::Error>;
 
-    /// True if data of this length are encrypted in one call and added to the MAC in another, because a device needs large calls.
-    /// Otherwise both are done in pieces that stay in the first-level cache.
+    /// True if data of this length are encrypted in one call and then added to the MAC in another call, because a device is
+    /// efficient only in large calls. Otherwise the data are encrypted and authenticated in pieces that stay in the first-level
+    /// cache.
     fn takes_whole(&self, _len: usize) -> bool {
         false
     }
 }
 
-/// A key whose passes are run by an [`Executor`], such as the planner.
+/// A key, and an [`Executor`], such as the planner, that runs passes with this key.
 pub struct Planned<'k> {
-    /// The executor of the passes.
+    /// The executor that runs the passes.
     pub executor: &'k dyn Executor,
-    /// The key; for XTS the key of the data.
+    /// The key. For XTS, the key of the data.
     pub key: &'k Key,
-    /// For XTS: the key of the tweak, and the position in the data unit in blocks. Each run updates the position.
+    /// Only for XTS: the key of the tweak, and the position in the data unit, in blocks. Each run updates the position.
     pub tweak: Option<(&'k Key, &'k mut u64)>,
 }
 
 impl<'k> Planned<'k> {
-    /// A key for any mode except XTS.
+    /// Creates the value for a key of any mode except XTS.
     pub fn new(executor: &'k dyn Executor, key: &'k Key) -> Planned<'k> {
         Planned { executor, key, tweak: None }
     }

@@ -1,4 +1,4 @@
-//! The stream modes, CTR, OFB, CFB, CFB8 and CFB1, for data in pieces of any length.
+//! The incremental stream modes CTR, OFB, CFB, CFB8 and CFB1. Data are processed in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::chaining::counter_after;
@@ -9,15 +9,16 @@ use zeroize::Zeroizing;
 use super::{KeyedExecutor, wipe};
 use crate::message::{Cipher, Direction};
 
-/// The state of a message of a stream mode, including the rest of the current block; wiped on drop.
+/// The state of a message of a stream mode, including the unused bytes of the current block. Wiped on drop.
 #[derive(Clone)]
 pub struct StreamState {
     /// The passes of encryption and of decryption.
     passes: [Pass; 2],
-    /// CTR: the counter of the next block. OFB: the last keystream block. CFB: the ciphertext of the current block; bytes that
-    /// have not been processed yet hold keystream. CFB8 and CFB1: the last 16 bytes of ciphertext.
+    /// The chaining state. CTR: the counter of the next block. OFB: the last keystream block. CFB: the current block, in which
+    /// bytes that have been processed contain ciphertext and all other bytes contain keystream. CFB8 and CFB1: the last 16
+    /// bytes of ciphertext.
     state: Block,
-    /// The current block of keystream. In CFB, the bytes that have been processed hold ciphertext.
+    /// The current block of keystream. In CFB, bytes that have been processed contain ciphertext.
     block: Block,
     /// Number of bytes of the current block that have been processed; 0 at a block boundary. Always 0 in CFB8 and CFB1, whose
     /// passes process any number of bytes.
@@ -25,31 +26,31 @@ pub struct StreamState {
 }
 
 impl StreamState {
-    /// Starts a message. `None` for a mode that is not a stream mode.
+    /// Starts a message. Returns `None` if the mode is not a stream mode.
     #[inline]
     pub fn new(cipher: Cipher, iv: Block) -> Option<StreamState> {
         let passes = [Direction::Encrypt, Direction::Decrypt].map(|direction| cipher.pass(direction));
         cipher.is_stream().then_some(StreamState { passes, state: iv, block: [0; 16], used: 0 })
     }
 
-    /// CTR from a counter, by the pass `Ctr` or `Ctr32`.
+    /// Starts CTR at a counter, with the pass `Ctr` or `Ctr32`.
     #[inline]
     pub fn ctr(pass: Pass, counter: Block) -> StreamState {
         StreamState { passes: [pass; 2], state: counter, block: [0; 16], used: 0 }
     }
 
-    /// The chaining state. CTR: the counter of the next block. OFB: the current keystream block. CFB: the ciphertext of the
-    /// current block, with keystream in the bytes that are not processed yet.
+    /// Returns the chaining state. CTR: the counter of the next block. OFB: the current keystream block. CFB: the current
+    /// block, in which bytes that have been processed contain ciphertext and all other bytes contain keystream.
     pub fn state(&self) -> &Block {
         &self.state
     }
 
-    /// The chaining state, for passes that run without this type, at a block boundary.
+    /// Returns the chaining state, for passes that a caller runs on this state. Valid only at a block boundary.
     pub fn state_mut(&mut self) -> &mut Block {
         &mut self.state
     }
 
-    /// Number of bytes of the current block that are used, below 16; 0 at a block boundary.
+    /// Returns the number of bytes of the current block that have been used: 0 to 15. The number is 0 at a block boundary.
     pub fn used(&self) -> usize {
         self.used
     }
@@ -61,19 +62,19 @@ impl StreamState {
         self.used = 0;
     }
 
-    /// Continues inside a block after its first `used` bytes, below 16. The chaining state must be that of CTR after this block,
-    /// and that of OFB and CFB at this point of the block.
+    /// Continues inside a block whose first `used` bytes (0 to 15) have been used. For CTR, the chaining state must be the
+    /// state after this block. For OFB and CFB, it must be the state at this position in the block.
     ///
     /// # Errors
     /// Errors of the executor.
     pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
-        // A block that the executor failed to compute is not kept, because its zeros would be used as keystream.
+        // If the executor fails to compute the block, the block is not kept, because its zeros would be used as keystream.
         self.used = 0;
         if used > 0 {
             let mut block = Zeroizing::new(self.state);
             if matches!(self.passes[0], Pass::Ctr | Pass::Ctr32) {
                 *block = [0; 16];
-                // 2^128 - 1 blocks after a counter is the counter before it.
+                // Counters are modulo 2^128, so adding 2^128 - 1 gives the previous counter.
                 let mut counter = counter_after(self.passes[0], &self.state, u128::MAX);
                 executor.run(self.passes[0], &mut counter, Span::in_place(&mut *block))?;
             }
@@ -94,8 +95,8 @@ impl StreamState {
         direction: Direction,
         mut data: Span<'_>,
     ) -> Result<(), E::Error> {
-        // `reborrow` copies the fields of the span one by one, in registers. A move of the span may load all fields as a vector, which
-        // waits until they have been stored.
+        // `reborrow` copies the fields of the span separately, in registers. Moving the span could load all fields as one
+        // vector, and this load would have to wait for the stores of the fields.
         if self.used == 0 && data.len().is_multiple_of(16) {
             return executor.run(self.passes[direction as usize], &mut self.state, data.reborrow());
         }
@@ -128,7 +129,7 @@ impl StreamState {
         Ok(())
     }
 
-    /// Computes the next block of keystream. A failure of the executor does not change the chaining state of CFB.
+    /// Computes the next block of keystream. If the executor fails, the chaining state of CFB is unchanged.
     fn next_block<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         let mut block = Zeroizing::new([0; 16]);
         if self.passes[0] == Pass::Cfb128Encrypt {
@@ -142,7 +143,7 @@ impl StreamState {
         Ok(())
     }
 
-    /// Processes bytes inside the current block. In CFB, the ciphertext replaces the keystream.
+    /// Processes bytes inside the current block. In CFB, the ciphertext replaces the keystream in this block.
     fn feed(&mut self, direction: Direction, data: Span<'_>) {
         let range = self.used..self.used + data.len();
         let block = &mut self.block[range.clone()];
@@ -159,7 +160,7 @@ impl StreamState {
         }
         self.used = range.end % 16;
         if self.used == 0 {
-            // Without a partial block, nothing of the text remains here.
+            // At a block boundary the block is wiped, so that it contains no part of the text.
             wipe(&mut self.block);
         }
     }

@@ -79,7 +79,7 @@ impl<const SEALS: bool> Pieces<SEALS> {
         Ok(Pieces { executor, key: key.clone(), state, lengths, aad: 0, data: 0, phase: Phase::Aad })
     }
 
-    /// Runs a step whose failure ends the message.
+    /// Runs a step. If the step fails, the message cannot be continued.
     fn attempt<T>(&mut self, step: impl FnOnce(&mut CtrMac, &mut Planned<'_>) -> Result<T>) -> Result<T> {
         check_order(self.phase != Phase::Failed, "this message has failed: start it again")?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
@@ -91,8 +91,9 @@ impl<const SEALS: bool> Pieces<SEALS> {
     /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] after the first data, or in CCM beyond the length that was set; [`Error::TooLong`] beyond the limit of
-    /// GCM, 2^61 - 1 bytes. The message can then be continued. After an error of a device, it cannot be continued.
+    /// [`Error::Order`] if data have already been processed, or if the associated data of CCM exceed the length that was set;
+    /// [`Error::TooLong`] if they exceed the limit of GCM, 2^61 - 1 bytes. After these errors, the message can be continued.
+    /// After an error of a device, it cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
         check_order(self.phase != Phase::Data, "associated data must come before the data")?;
         let total = self.aad.saturating_add(aad.len() as u64);
@@ -105,8 +106,8 @@ impl<const SEALS: bool> Pieces<SEALS> {
     /// Processes the next bytes; the output has the same length. Decrypted bytes are not authenticated before `finish`.
     ///
     /// # Errors
-    /// [`Error::OutputLength`]; [`Error::TooLong`] beyond the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if the lengths
-    /// differ from the lengths that were set for CCM; errors of devices.
+    /// [`Error::OutputLength`]; [`Error::TooLong`] if the data exceed the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if
+    /// the lengths differ from the lengths that were set for CCM; errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         self.update_data(HostData::copy(input, output)?)
     }
@@ -180,7 +181,7 @@ fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {
     check_order(total <= set.aad, "more associated data than the length that was set for CCM")
 }
 
-/// Checks the total lengths of associated data and data, when the data begin, continue or end.
+/// Checks the total lengths of the associated data and of the data. Called when the data begin, continue or end.
 fn check_data(lengths: Option<MessageLengths>, total_aad: u64, total: u64) -> Result<()> {
     let Some(set) = lengths else { return gcm::check(12, 16, total) };
     check_order(total_aad == set.aad, "less associated data than the length that was set for CCM")?;

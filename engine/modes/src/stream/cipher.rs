@@ -21,7 +21,8 @@ pub enum Padding {
     None,
 }
 
-/// A cipher for a message in pieces of any length. The total output equals that of a single call.
+/// Encrypts or decrypts a message in pieces of any length. All outputs together equal the output of a single call for the whole
+/// message.
 ///
 /// The streams of ECB, CBC, PCBC and XTS output whole blocks and hold back a partial block. XTS also holds back the last
 /// whole block, because it may be the end of the message. Decryption with padding holds back the last whole block if there
@@ -33,7 +34,7 @@ pub struct CipherStream {
     padding: Padding,
     key: CipherKey,
     state: State,
-    /// XTS: number of blocks of the data unit that were processed.
+    /// For XTS, the number of blocks of the data unit that have been processed.
     position: u64,
     finished: bool,
 }
@@ -71,7 +72,7 @@ impl CipherStream {
         self.finished = false;
     }
 
-    /// Maximum bytes of output of the next [`CipherStream::update`] with `input` bytes.
+    /// Returns the maximum number of output bytes of the next [`CipherStream::update`] with `input` bytes.
     pub fn output_len(&self, input: usize) -> usize {
         match &self.state {
             State::Blocks(buffer) => input + buffer.pending().len(),
@@ -104,7 +105,7 @@ impl CipherStream {
         let output = &mut output[..needed];
         let tweak = self.key.tweak().map(|key| (key, &mut self.position));
         let mut executor = Planned { executor: &*self.executor, key: self.key.data(), tweak };
-        // A failure ends the message, because the step may be partly done.
+        // A failure of the following step ends the message, because the step may have been made partly.
         self.finished = true;
         match &mut self.state {
             State::Stream(state) => {
@@ -122,7 +123,7 @@ impl CipherStream {
     /// Processes the next bytes in place, for the modes whose output has the length of the input (CFB, OFB, CTR).
     ///
     /// # Errors
-    /// [`Error::Order`] for the other modes and after the end, and errors of devices.
+    /// [`Error::Order`] for modes other than these and after the end of the message, and errors of devices.
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.check_open()?;
         let State::Stream(state) = &mut self.state else {
@@ -149,7 +150,7 @@ impl CipherStream {
         let before = buffer.clone();
         let mut last = Zeroizing::new([0; 32]);
         let len = if self.cipher == Cipher::Xts {
-            // The last 16 to 31 bytes of the data unit.
+            // The buffer contains the last 16 to 31 bytes of the data unit.
             let len = buffer.pending().len();
             if len < 16 {
                 return Err(Error::XtsTooShort { got: len });
@@ -167,7 +168,7 @@ impl CipherStream {
             len
         };
         let Some(place) = output.get_mut(..len) else {
-            // Restores the state, so that the same call with more space succeeds.
+            // Restores the state, so that the caller can repeat this call with more space.
             self.state = State::Blocks(before);
             self.finished = false;
             return Err(Error::OutputLength { needed: len, got: output.len() });
@@ -180,8 +181,8 @@ impl CipherStream {
     /// boundaries, and at least one more block must follow.
     ///
     /// # Errors
-    /// [`Error::Order`] for other modes, and for XTS inside a block; [`Error::TooLong`] for XTS beyond the maximum data
-    /// unit; errors of devices.
+    /// [`Error::Order`] for modes other than these, and for a position of XTS inside a block; [`Error::TooLong`] for a position
+    /// of XTS beyond the maximum data unit; errors of devices.
     pub fn seek(&mut self, iv: &Block, position: u64) -> Result<()> {
         match self.cipher {
             Cipher::Ctr => {

@@ -25,7 +25,7 @@ impl CmacStream {
     /// Adds the next bytes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
+    /// [`Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
     pub fn update(&mut self, data: &[u8]) -> Result<()> {
         self.executor.check_mac(Pass::CbcMac, self.key.size())?;
         self.mac.update(&mut Planned::new(&*self.executor, &self.key), data, true)
@@ -34,7 +34,7 @@ impl CmacStream {
     /// Returns the MAC.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
+    /// [`Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
     pub fn finish(self) -> Result<Block> {
         self.executor.check_mac(Pass::CbcMac, self.key.size())?;
         let mut mac = *self.mac.state();

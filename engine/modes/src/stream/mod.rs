@@ -1,4 +1,5 @@
-//! The incremental modes: init, updates with pieces of any length, final, and seek if the mode supports it.
+//! The incremental modes. A message is started, processed in updates with pieces of any length, and finished. Some modes also
+//! support seeking to a position.
 //!
 //! The output of an incremental decryption is not authenticated before the end of the message. The output of [`Opener`]
 //! must not be used before the tag has been verified.

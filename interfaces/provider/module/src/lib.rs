@@ -1,4 +1,5 @@
-//! The OpenSSL 3 provider `lockstep` as a module. The provider is the crate `lockstep-provider-library`.
+//! Exports the OpenSSL 3 provider `lockstep` as a loadable module. The code of the provider is in the crate
+//! `lockstep-provider-library`.
 
 use std::ffi::{c_int, c_void};
 

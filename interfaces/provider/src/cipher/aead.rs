@@ -1,7 +1,8 @@
-//! Contexts of authenticated encryption: key, IV, additional data, data, tag.
+//! Contexts of authenticated encryption. A context contains the key, the IV, and the state of the additional data, the data and
+//! the tag.
 //!
-//! All modes have one type of context. The differences between the modes, which OpenSSL's default provider has too, are in the
-//! constants and functions of [`AeadMode`].
+//! All modes of authenticated encryption share one type of context. The modes differ as they do in OpenSSL's default provider;
+//! the constants and functions of [`AeadMode`] define these differences.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub(crate) enum IvState {
     Used,
 }
 
-/// The rules of a mode. A value has the settings that are kept when the key is replaced.
+/// The rules of a mode. A value of this type contains the settings that are kept when the key is replaced.
 pub(crate) trait AeadMode: Copy + Default + Send + Sync {
     /// The expanded key, with the state of the current message.
     type Key: Send + Sync;
@@ -48,17 +49,17 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
     const SETTABLE: Parameters;
     /// True if an IV has no effect.
     const IGNORES_IV: bool = false;
-    /// Bytes of the IV if no other length is set.
+    /// Bytes of the IV if no other IV length is set.
     const IV_LEN: usize = 12;
     /// True if there are parameters for the IV and its length.
     const HAS_IV_PARAMS: bool = true;
     /// True if the length of the IV must be set before the IV.
     const IV_LEN_COMES_FIRST: bool = false;
-    /// Bytes of the tag if no other length is set.
+    /// Bytes of the tag if no other tag length is set.
     const TAG_LEN: usize = 16;
-    /// True if the tag may be read in part.
+    /// True if a caller may read a part of the tag.
     const TAG_MAY_BE_CUT: bool = false;
-    /// True if the parameter for the length of the key can be set, to the length that the key has.
+    /// True if the parameter for the key length can be set. Only the length of the current key is accepted.
     const CHECKS_KEY_LEN: bool = false;
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<Self::Key>;
@@ -66,7 +67,8 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
     /// See [`Cipher::duplicate`].
     fn duplicate_key(key: &Self::Key) -> Outcome<impl FnOnce() -> Self::Key>;
 
-    /// Replaces the key in its place, and ends its message. False if this mode cannot, or if memory cannot be allocated.
+    /// Replaces the key in its place, and ends its message. Returns false if this mode cannot replace a key in its place, or if
+    /// memory cannot be allocated.
     fn set_key(_old: &mut Self::Key, _instance: &Instance, _key: &[u8]) -> bool {
         false
     }
@@ -76,7 +78,7 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
         Self::AEAD.row().nonces.contains(len)
     }
 
-    /// Called at the end of each init that has not failed.
+    /// Called at the end of each successful init.
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool);
 
     /// True if [`AeadMode::duplicate_key`] may leave a part of the message on the stack.
@@ -84,12 +86,12 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
         true
     }
 
-    /// Called if a message starts although no IV has been set.
+    /// Called if a message starts although no IV has been set. A mode may generate an IV; all other modes return an error.
     fn draw_iv(_context: &mut AeadContext<Self>) -> Outcome<()> {
         Err(Reason::NoIv)
     }
 
-    /// Starts a message with the current IV. Not called for modes that take the data of a message in one update.
+    /// Starts a message with the current IV. Modes that require all data of a message in one update do not call this function.
     fn start(_context: &mut AeadContext<Self>) -> Outcome<()> {
         Ok(())
     }
@@ -98,7 +100,7 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()>;
 
-    /// Sets the length of the message. Most modes do not need it in advance.
+    /// Sets the length of the message. Most modes ignore the length, because they do not need it in advance.
     fn set_message_len(context: &mut AeadContext<Self>, _len: usize) -> Outcome<()> {
         context.key.as_ref().map(|_| ()).ok_or(Reason::NoKey)
     }
@@ -115,12 +117,12 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()>;
 
-    /// The state of the IV after another length was set.
+    /// Returns the new state of the IV after the IV length has changed.
     fn iv_len_changed(_context: &mut AeadContext<Self>) -> IvState {
         IvState::Missing
     }
 
-    /// Sets a parameter that not all modes have.
+    /// Sets a parameter that only some modes have.
     fn set(_context: &mut AeadContext<Self>, _param: &SetParam<'_>) -> Outcome<()> {
         Ok(())
     }
@@ -134,7 +136,7 @@ pub(crate) struct AeadContext<M: AeadMode> {
     pub(super) iv: [u8; MAX_IV],
     pub(super) iv_len: usize,
     pub(super) iv_state: IvState,
-    /// The tag: the result of encryption, or the tag to compare with.
+    /// After encryption, the computed tag. For decryption, the tag to compare with.
     pub(crate) tag: Block,
     pub(super) tag_len: usize,
     /// True if `tag` is the tag to compare with.
@@ -143,7 +145,7 @@ pub(crate) struct AeadContext<M: AeadMode> {
     pub(super) tag_is_made: bool,
     /// The additional data of the next TLS record.
     pub(super) record_aad: Option<[u8; TLS_AAD]>,
-    /// The number of bytes of the tag of that record.
+    /// The number of bytes of the tag of the next TLS record.
     pub(super) record_growth: usize,
 }
 
@@ -194,14 +196,15 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
             }
         }
         if self.iv_state == IvState::InUse && (key.is_some() || self.common.encrypts != encrypts) {
-            // A message cannot change direction, and it ends with its key. Its IV is not used again, because the new key may be
-            // the same.
+            // A new key or another direction ends a message. The IV of the ended message is not used again, because the new key
+            // may be the same.
             self.iv_state = IvState::Used;
         }
         self.common.encrypts = encrypts;
         if let Some(iv) = iv {
             self.iv_len = iv.len();
-            // A copy of the usual length is made in words, from which later loads are forwarded.
+            // The usual length is a constant here, so the copy is made with word-sized stores. The processor can forward these
+            // stores to later loads.
             match <&[u8; 12]>::try_from(iv) {
                 Ok(iv) => self.iv[..12].copy_from_slice(iv),
                 Err(_) => self.iv[..iv.len()].copy_from_slice(iv),
@@ -265,7 +268,8 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 }
 
 impl<M: AeadMode> AeadContext<M> {
-    /// Returns the key with the current message, and the resources. Starts the message if it has not started.
+    /// Returns the key, which contains the state of the current message, and the resources. Starts the message if it has not
+    /// started.
     #[inline(always)]
     pub(super) fn started(&mut self) -> Outcome<(&mut M::Key, &Arc<Resources>)> {
         if self.iv_state != IvState::InUse {
@@ -319,8 +323,8 @@ impl<M: AeadMode> AeadContext<M> {
         (self.tag_is_set, self.tag_is_made) = (true, false);
     }
 
-    /// Sets the additional data of a record. Their length field arrives with the length of the record, and is authenticated with the
-    /// length of the plaintext. `tag` is the number of bytes of the tag.
+    /// Sets the additional data of a record. Their length field contains the length of the whole record. It is replaced by the
+    /// length of the plaintext, which is the length that is authenticated. `tag` is the number of bytes of the tag.
     pub(super) fn set_record_aad(&mut self, aad: &[u8], tag: usize) -> Outcome<()> {
         let mut aad: [u8; TLS_AAD] = aad.try_into().map_err(|_| Reason::TlsAad)?;
         let len = usize::from(u16::from_be_bytes([aad[11], aad[12]]));
@@ -332,7 +336,7 @@ impl<M: AeadMode> AeadContext<M> {
     }
 }
 
-/// The parts of a TLS 1.2 record, which is processed in place: explicit IV, data, tag.
+/// Splits a TLS 1.2 record, which is processed in place, into explicit IV, data and tag.
 pub(super) fn record_parts<'d>(
     data: &'d mut Buffers<'_>,
     tag_len: usize,

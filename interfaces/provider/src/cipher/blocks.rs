@@ -1,5 +1,5 @@
-//! ECB and CBC: whole blocks, with a partial block buffered between updates, and padding at the end. CBC with ciphertext stealing
-//! (addendum to SP 800-38A): the whole message is one update.
+//! Contexts of ECB and CBC. A partial block is buffered between updates, and the last block is padded. CBC with ciphertext
+//! stealing (addendum to SP 800-38A) requires the whole message in one update.
 
 use std::ffi::CStr;
 
@@ -13,15 +13,15 @@ use crate::algorithm::Mode;
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// The values of `cts_mode`, in the order of the variants.
+/// The values of the parameter `cts_mode`, in the order of [`Variant`].
 const CTS_MODES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
 
-/// A context of ECB or CBC. With `CTS`, an update is a whole message of CBC with ciphertext stealing. As in the default provider,
-/// `EVP_Cipher` then remains plain CBC, and a message without an update is not an error.
+/// A context of ECB or CBC. If `CTS` is true, an update is a whole message of CBC with ciphertext stealing. As in the default
+/// provider, `EVP_Cipher` computes plain CBC even if `CTS` is true, and ending a message without an update is not an error.
 #[derive(Clone)]
 pub(crate) struct Blocks<const CTS: bool> {
     raw: Raw,
-    /// The last ciphertext block, and the buffered bytes.
+    /// The chaining state, which is the last ciphertext block, and the buffered bytes.
     buffer: BlockBuffer,
     /// The format of TLS records. Its version is 0 if updates are not TLS records.
     records: Records,
@@ -165,13 +165,13 @@ impl<const CTS: bool> Blocks<CTS> {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        // After a failure of a device, the chaining state is invalid.
+        // Set before the work, because the chaining state is invalid if a device fails.
         self.ended = true;
         let outcome = cbc_cts::run(&mut key, direction, self.variant, self.buffer.state_mut(), &mut data);
         outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
     }
 
-    /// Processes a TLS record in place. Encryption adds the padding; decryption removes IV, padding and MAC.
+    /// Processes a TLS record in place. Encryption adds the padding. Decryption removes the IV, the padding and the MAC.
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, encrypts) = (data.len(), self.raw.common.encrypts);
         let whole = if encrypts { (len / 16 + 1) * 16 } else { len };

@@ -15,7 +15,8 @@ use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 
-/// CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
+/// The rules of CCM. The state of the IV is only ever `Missing` or `Fresh`, because all data come in one update and this update
+/// uses up the nonce.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CcmMode;
 
@@ -30,7 +31,7 @@ pub(crate) struct CcmKey {
 struct Message {
     len: usize,
     tag_len: usize,
-    /// True once the additional data, possibly none, have been added.
+    /// True once the additional data have been processed, or the empty additional data if there are none.
     has_aad: bool,
     state: CtrMac,
 }
@@ -64,7 +65,7 @@ impl AeadMode for CcmMode {
 
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         if iv_is_new {
-            // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
+            // The tag of the previous encryption is discarded. A tag that was set for the decryption of this message is kept.
             context.tag_is_set &= !context.common.encrypts;
             context.tag_is_made = false;
             context.end_message();
@@ -99,7 +100,8 @@ impl AeadMode for CcmMode {
         let AeadContext { key: Some(key), iv, iv_len, tag_len, .. } = context else {
             return Err(Reason::NoKey);
         };
-        // Without an old message, which would be dropped after the new one is made, the new one is made in its place.
+        // The old message is dropped first. Otherwise it would have to be kept until the new message is complete, so the new
+        // message could not be constructed in its place.
         key.message = None;
         key.message = Some(Message::new(&iv[..*iv_len], len, *tag_len));
         Ok(())
@@ -107,7 +109,7 @@ impl AeadMode for CcmMode {
 
     fn finish(context: &mut AeadContext<Self>, output: Buffers<'_>) -> Outcome<usize> {
         context.key.as_ref().ok_or(Reason::NoKey)?;
-        // A message without data may have had no update, so it is processed here.
+        // If a message has no data, the program may have made no update. The empty message is therefore processed here.
         if context.iv_state == IvState::Fresh && context.record_aad.is_none() {
             context.run(output)?;
         }
@@ -173,7 +175,8 @@ impl AeadContext<CcmMode> {
         self.key.iter_mut().for_each(|key| key.message = None);
     }
 
-    /// The number of bytes of the length of a message follows from that of the IV.
+    /// Checks the length of a message. In CCM, the length field and the IV together have 15 bytes, so the length of the IV
+    /// limits the length of the message.
     fn check_len(&self, len: usize) -> Outcome<()> {
         let bits = 8 * (15 - self.iv_len);
         if bits < 64 && (len as u64) >> bits != 0 { Err(Reason::MessageTooLong) } else { Ok(()) }
@@ -216,7 +219,7 @@ impl AeadContext<CcmMode> {
         let len = data.len();
         let (explicit_iv, text, tag) = record_parts(&mut data, self.tag_len)?;
         if self.common.encrypts {
-            // The explicit IV is the sequence number, which is unique per record.
+            // The explicit IV is the sequence number, which is different in each record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
         }
         if self.iv_len != TLS_FIXED_IV + TLS_EXPLICIT_IV {
@@ -251,7 +254,8 @@ impl Message {
         self.state.pad(&mut key)
     }
 
-    /// Processes all data: encrypts them if the tag is to be written. The output is zeroed if the tag is wrong or a device fails.
+    /// Encrypts all data if the tag is to be written; otherwise decrypts them. The output is zeroed if the tag is wrong or a
+    /// device fails.
     fn run(&mut self, mut key: Runner<'_>, mut data: HostData<'_>, mut tag: Tag<'_>) -> Outcome<()> {
         if !self.has_aad {
             self.absorb_aad(key, &[])?;

@@ -16,12 +16,12 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
-/// GCM, with the origin of the current IV.
+/// The rules of GCM, and the origin of the current IV.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct GcmMode {
     /// True if a message was started with the current IV.
     iv_is_used: bool,
-    /// True if a part of the IV was set for decryption. The IV may then be that of a message that was encrypted before.
+    /// True if a part of the IV was set for decryption. A message that was encrypted earlier may have used the same IV.
     iv_is_received: bool,
     /// True if the IV was generated at random.
     iv_is_random: bool,
@@ -34,14 +34,15 @@ pub(crate) struct GcmKey {
     apart: CtrApart,
 }
 
-/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. The key is expanded a second
-/// time, with the schedule that such CTR takes; [`InlineGcm`] has the other. They are on the heap, so that contexts without them are small and fast to copy. The vector has at most one element; it replaces a `Box`, whose allocation aborts
-/// the process on failure.
+/// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
+/// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time. Both values are on the heap, so
+/// that contexts that do not use them are small and fast to copy. The vector has at most one element. It replaces a `Box`,
+/// because a failed allocation of a `Box` aborts the process.
 #[derive(Default)]
 struct CtrApart(Vec<(ContextKey, KeystreamAhead)>);
 
 impl CtrApart {
-    /// Computes CTR apart if the settings allow it. If the memory is missing, GCM works without it.
+    /// Enables the separate computation of CTR if the settings allow it. If memory cannot be allocated, GCM works without it.
     fn enable(&mut self, instance: &Instance, key: &[u8]) {
         if instance.has_ctr_apart()
             && let Ok(key) = ContextKey::new(&instance.resources, key)
@@ -65,8 +66,8 @@ impl CtrApart {
     fn clear(&mut self) {
         if !self.0.is_empty() {
             self.0.clear();
-            // The padding of a value may contain bytes of the stack on which the value was made. Dropping the value does not
-            // wipe its padding.
+            // A value may contain padding bytes. When the value was moved here, these bytes may have received old contents of
+            // the stack. Dropping the value does not wipe them.
             self.0.spare_capacity_mut().zeroize();
         }
     }
@@ -96,7 +97,7 @@ impl AeadMode for GcmMode {
 
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
-        // The copy computes its own keystream when needed.
+        // Keystream is not copied: the copy of the context computes its own keystream when needed.
         let mut apart = CtrApart::default();
         key.apart.0.iter().for_each(|(key, _)| apart.push(key.clone()));
         Ok(|| GcmKey { gcm, apart })
@@ -111,7 +112,7 @@ impl AeadMode for GcmMode {
         is_set
     }
 
-    /// The limit is that of OpenSSL, which is smaller than the limit of GCM.
+    /// OpenSSL's limit applies, which is smaller than the limit of GCM.
     fn accepts_iv_len(len: usize) -> bool {
         (1..=MAX_IV).contains(&len)
     }
@@ -125,7 +126,7 @@ impl AeadMode for GcmMode {
         }
     }
 
-    /// The state of the message is copied from heap to heap.
+    /// False: the state of the message is copied from heap to heap, not through the stack.
     fn holds_text(_key: &GcmKey) -> bool {
         false
     }
@@ -179,7 +180,7 @@ impl AeadMode for GcmMode {
         if context.started()?.0.gcm.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
     }
 
-    /// GCM does not need the length in advance.
+    /// Accepts any length, because GCM does not need the length in advance.
     fn set_message_len(_context: &mut AeadContext<Self>, _len: usize) -> Outcome<()> {
         Ok(())
     }
@@ -198,7 +199,7 @@ impl AeadMode for GcmMode {
         if context.common.encrypts {
             context.tag = gcm.finish_seal().ok_or(Reason::Internal)?;
             context.tag_len = 16;
-            // As in the default provider, the tag is also the tag to compare with, until another one is set.
+            // As in the default provider, a later decryption compares its tag with this tag, until another tag is set.
             (context.tag_is_set, context.tag_is_made) = (true, true);
         } else if !gcm.finish_open(&context.tag[..context.tag_len]) {
             return Err(Reason::TagMismatch);
@@ -259,7 +260,7 @@ impl AeadContext<GcmMode> {
         let Some((key, keystream)) = apart
             .0
             .first_mut()
-            // Without keystream computed ahead, the fused loop of the kernel processes small updates.
+            // If no keystream is computed ahead, small updates use the kernel's fused loop of CTR and GHASH.
             .filter(|(key, _)| instance.keystream_pool.is_some() || key.is_large(data.len()))
         else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
@@ -277,7 +278,8 @@ impl AeadContext<GcmMode> {
                 None => Some(blocks),
             })
         };
-        // If the IV does not have 12 bytes, the counter is a hash with the secret H, and may be copied to the stack.
+        // If the IV does not have 12 bytes, the counter is a GHASH value under the secret H. The update may copy the counter to
+        // the stack.
         if !run_and_wipe(self.iv_len != 12, update) {
             return Err(Reason::MessageTooLong);
         }
@@ -288,7 +290,7 @@ impl AeadContext<GcmMode> {
         outcome
     }
 
-    /// Replaces a part of the IV.
+    /// Replaces the bytes of the IV from offset `at` on.
     fn set_iv(&mut self, at: usize, part: &[u8]) {
         self.iv[at..at + part.len()].copy_from_slice(part);
         self.iv_is_fresh();
@@ -300,11 +302,11 @@ impl AeadContext<GcmMode> {
         (self.mode.iv_is_used, self.mode.iv_is_received, self.mode.iv_is_random) = (false, false, false);
     }
 
-    /// Sets the fixed part of the IVs of records. The rest of the IV is a counter. For encryption, it starts at a
-    /// random value.
+    /// Sets the fixed part of the IVs of records. All bytes of the IV after the fixed part are a counter. For encryption, the
+    /// counter starts at a random value.
     fn set_fixed_iv(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         if let Some(iv) = param.octets_without_len(self.iv_len)? {
-            // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.
+            // With length -1, `EVP_CTRL_GCM_SET_IV_FIXED` sets the whole IV.
             self.set_iv(0, iv);
         } else {
             let (part, encrypts) = (param.octets()?, self.common.encrypts);
@@ -327,7 +329,7 @@ impl AeadContext<GcmMode> {
             return Err(Reason::TlsIv);
         }
         if self.common.encrypts && self.mode.iv_is_used {
-            // This IV was used by a message that another function has started.
+            // This IV has already been used: another function has started a message with it.
             self.increment_iv();
         }
         GcmMode::start(self)?;
@@ -338,7 +340,7 @@ impl AeadContext<GcmMode> {
         Ok(())
     }
 
-    /// Increments the last 8 bytes of the IV, a counter that does not overflow in practice.
+    /// Increments the last 8 bytes of the IV as a counter. The counter does not overflow in practice.
     fn increment_iv(&mut self) {
         let counter = &mut self.iv[self.iv_len - TLS_EXPLICIT_IV..self.iv_len];
         let next = u64::from_be_bytes((&*counter).try_into().expect("8 bytes")).wrapping_add(1);
@@ -346,7 +348,7 @@ impl AeadContext<GcmMode> {
         self.mode.iv_is_used = false;
     }
 
-    /// Starts a message with the IV that ends with `part`, which was received in a record.
+    /// Starts a message with an IV whose last bytes are `part`. The bytes of `part` were received in a record.
     fn set_invocation(&mut self, part: &[u8]) -> Outcome<()> {
         if !self.mode.iv_counts || self.key.is_none() || self.common.encrypts || part.len() > self.iv_len {
             return Err(Reason::TlsIv);
@@ -356,8 +358,8 @@ impl AeadContext<GcmMode> {
         GcmMode::start(self)
     }
 
-    /// Processes a TLS 1.2 record in place: explicit IV, data, tag. A record is a complete message. Its IV is not used again, even if
-    /// this call fails.
+    /// Processes a TLS 1.2 record in place: explicit IV, data, tag. A record is a complete message. The IV of the record is not
+    /// used again, even if this call fails.
     #[inline(never)]
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;

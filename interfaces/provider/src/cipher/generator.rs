@@ -1,15 +1,16 @@
-//! Recognises the contexts of OpenSSL's random generator CTR_DRBG (SP 800-90A), which fetches AES like any program.
+//! Recognises the contexts of OpenSSL's random generator CTR_DRBG (SP 800-90A), which fetches its AES ciphers from the
+//! providers, as programs do.
 //!
-//! The generator (`drbg_ctr_init` and `drbg_ctr_instantiate` in providers/implementations/rands/drbg_ctr.c, OpenSSL 3.0
-//! to 4.0) makes these inits, one after the other:
+//! The generator (`drbg_ctr_init` and `drbg_ctr_instantiate` in providers/implementations/rands/drbg_ctr.c, OpenSSL 3.0 to 4.0)
+//! inits these contexts, one after the other:
 //!
 //! 1. a context of ECB, without key and IV;
 //! 2. a context of CTR, without key and IV;
 //! 3. if the generator has a derivation function: another context of ECB, with the constant key 00 01 02 and so on;
-//! 4. the first context, with a key of zeros.
+//! 4. the first context again, with a key of zeros.
 //!
-//! Between these inits, the thread inits no contexts other than those of the parent generator. No other program is known that
-//! makes these inits.
+//! Between these inits, the thread inits no other contexts except those of the parent generator. No program is known that makes
+//! the same sequence of inits.
 
 use std::cell::Cell;
 
@@ -17,16 +18,16 @@ use subtle::ConstantTimeEq;
 
 use crate::algorithm::Mode;
 
-/// The inits so far.
+/// The inits that have been observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// No context of a generator is being made.
+    /// No generator is being created.
     None,
-    /// ECB without key and IV.
+    /// A context of ECB was initialised without key and IV.
     Ecb,
-    /// ECB and CTR without key and IV.
+    /// Contexts of ECB and CTR were initialised without key and IV.
     Both,
-    /// ECB and CTR without key and IV, and ECB with the key of the derivation function.
+    /// As `Both`, and then a context of ECB with the key of the derivation function.
     Derivation,
 }
 

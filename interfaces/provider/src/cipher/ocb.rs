@@ -18,11 +18,11 @@ pub(crate) struct OcbMode;
 
 pub(crate) struct OcbKey {
     ocb: InlineOcb,
-    /// The key for large calls, expanded a second time, if a device is named.
+    /// The key for calls that are passed to the planner: the same key, expanded a second time. `None` if no device is named.
     planned: Option<ContextKey>,
-    /// A partial block between two updates.
+    /// Contains the bytes of a partial block between two updates.
     buffer: BlockBuffer,
-    /// True if a partial block has been processed, after which only the tag follows.
+    /// True if a partial block has been processed. Only the tag may follow it.
     data_has_ended: bool,
 }
 
@@ -49,7 +49,7 @@ impl AeadMode for OcbMode {
 
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         context.key.iter_mut().for_each(|key| key.buffer.discard());
-        // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
+        // If a new IV is given, the tag of the previous encryption is discarded. A tag that was set for decryption is kept.
         context.tag_is_made &= !iv_is_new;
     }
 
@@ -67,7 +67,7 @@ impl AeadMode for OcbMode {
         let direction = context.common.direction();
         let (OcbKey { ocb, planned, buffer, .. }, resources) = context.started()?;
         let planned = planned.as_ref().map(|key| key.with(resources));
-        // The buffer requests ECB, which is replaced by OCB's encryption of masked blocks.
+        // The buffer requests a pass of ECB. The function runs OCB's encryption of masked blocks instead.
         let mut masked_blocks = PassFn(|ecb, _, blocks| run_blocks(ocb, planned, ecb, blocks));
         let outcome = buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data);
         if outcome == Err(Reason::Device) {
@@ -106,7 +106,7 @@ impl AeadMode for OcbMode {
         Ok(len)
     }
 
-    /// Processes all bytes at once. A partial block ends the data.
+    /// Processes the whole input in one call. If the input ends with a partial block, no more data may follow.
     fn one_shot(context: &mut AeadContext<Self>, mut data: Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
         if data.room() < len {
@@ -130,8 +130,8 @@ impl AeadMode for OcbMode {
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         let (tag, len) = param.octets_or_len()?;
-        // The length of the tag is part of the input of the cipher, so it is set before the IV is used. A tag of OCB is not
-        // the beginning of a longer tag of the same message.
+        // OCB processes the tag length together with the nonce, so the tag length must be set before the message starts. A
+        // shorter tag of OCB is not a prefix of a longer tag of the same message.
         let is_fixed = tag.is_some() || context.iv_state == IvState::InUse || context.tag_is_made;
         match tag {
             Some(_) if context.common.encrypts => return Err(Reason::TagNotNeeded),
@@ -160,7 +160,8 @@ impl AeadContext<OcbMode> {
     }
 }
 
-/// Encrypts or decrypts whole blocks. A named device does ECB of large calls. If it fails, the output is zeroed.
+/// Encrypts or decrypts whole blocks. In large calls, a named device computes the ECB part of OCB. If the device fails, the
+/// output is zeroed.
 fn run_blocks(ocb: &mut InlineOcb, planned: Option<Runner<'_>>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
     let Some(key) = planned.filter(|key| key.key.is_large(blocks.len())) else {
         ocb.blocks(blocks);

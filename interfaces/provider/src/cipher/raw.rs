@@ -18,8 +18,9 @@ pub(super) const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION T
 pub(super) struct Raw {
     pub(super) common: Common,
     pub(super) key: Option<ContextKey>,
-    /// The IV as it was set, if necessary filled up with zeros; zeros if no IV has been set. Not an `Option`, whose bytes the compiler
-    /// copies in pieces: the processor does not forward these to the load of a vector.
+    /// The IV as it was set, filled up with zeros if it is shorter than a block; all zeros if no IV has been set. The type is
+    /// not `Option<Block>`, because the compiler copies an `Option` in several pieces, and the processor cannot forward these
+    /// stores to the load of a vector.
     pub(super) iv: Block,
     pub(super) has_iv: bool,
     /// The parameter `padding`. It has an effect on ECB and CBC. For other modes it is stored only so that it can be read back.
@@ -38,7 +39,7 @@ impl Raw {
         Ok(self.key.as_ref().ok_or(Reason::NoKey)?.with(&self.common.instance.resources))
     }
 
-    /// Handles an update without input and output: only length 0 is accepted, and nothing changes.
+    /// Handles an update without input and output. Only length 0 is accepted, and the update has no effect.
     pub(super) fn set_message_len(&self, len: usize) -> Outcome<()> {
         self.key()?;
         if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
@@ -55,7 +56,7 @@ impl Raw {
         Ok(())
     }
 
-    /// Sets the IV if an IV is given. It has one block, except in key wrap.
+    /// Sets the IV if an IV is given. The IV has the length of a block, except in key wrap.
     #[inline(always)]
     pub(super) fn set_iv(&mut self, iv: Option<&[u8]>) -> Outcome<()> {
         let Some(iv) = iv else { return Ok(()) };
@@ -70,7 +71,8 @@ impl Raw {
         Ok(())
     }
 
-    /// Gets a parameter. `updated_iv` starts with the IV that continues the message.
+    /// Gets a parameter. `updated_iv` is the value of the parameter of that name: its first bytes are the IV with which the
+    /// message continues.
     pub(super) fn get(&self, param: &mut GetParam<'_>, updated_iv: &[u8]) -> Outcome<()> {
         let iv_len = self.common.algorithm.iv_len;
         match param.name() {

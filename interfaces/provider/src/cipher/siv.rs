@@ -1,5 +1,5 @@
-//! SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the tag of the whole plaintext is the
-//! start of the counter.
+//! Contexts of SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the counter starts at a value
+//! that is derived from the tag, and the tag depends on the whole plaintext.
 
 use lockstep::aead::{Aead, AeadKey, Message, Status, Tag};
 use lockstep::hazmat::Key;
@@ -14,15 +14,16 @@ use crate::instance::Instance;
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// SIV or GCM-SIV. Each init begins a message, even without a key or an IV, because a repeated nonce reveals only whether two messages
-/// are equal.
+/// SIV or GCM-SIV. Each init begins a message, even an init without a key and without an IV. This is allowed because a repeated
+/// nonce reveals only whether two messages are equal.
 ///
-/// The rules are those of OpenSSL's default provider. In SIV, each update of additional data is a string of its own, and an update
-/// returns the error of a wrong tag. In GCM-SIV, the final call returns this error, and processes an empty message if there was no
-/// update.
+/// The rules are those of OpenSSL's default provider. In SIV, each update of additional data adds a separate string, and an
+/// update of data with a wrong tag returns an error. In GCM-SIV, the final call returns this error. If there was no update, the
+/// final call of GCM-SIV processes an empty message.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SyntheticIv<const SIV: bool> {
-    /// True if further updates process further messages with the same additional data, for measurements of speed.
+    /// True if each further update processes another message with the same additional data. Programs that measure speed set
+    /// this parameter.
     repeats: bool,
 }
 
@@ -59,7 +60,7 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
         Ok(|| SyntheticIvKey { key: key.key.clone(), aad, ..*key })
     }
 
-    /// A tag to compare with is kept, because programs may set it before the key.
+    /// The tag to compare with is kept, because programs may set it before the key.
     fn after_init(context: &mut AeadContext<Self>, _iv_is_new: bool) {
         context.tag_is_made = false;
         if let Some(SyntheticIvKey { aad, has_ended, result, .. }) = &mut context.key {
@@ -75,7 +76,7 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
         }
         let len = data.len();
         match context.process(data) {
-            // Programs expect the error in the final call.
+            // In GCM-SIV, programs expect the error of a wrong tag in the final call.
             Err(Reason::TagMismatch) if !SIV => Ok(len),
             outcome => outcome.map(|()| len),
         }
@@ -97,7 +98,7 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
 
     fn finish(context: &mut AeadContext<Self>, _output: Buffers<'_>) -> Outcome<usize> {
         if !SIV && context.key.as_ref().is_none_or(|key| !key.has_ended) {
-            // Without an update, the message is empty. A wrong tag is returned below.
+            // Without an update, the message is empty. The code below returns the error of a wrong tag.
             match context.process(Buffers::in_place_of(&mut [])) {
                 Ok(()) | Err(Reason::TagMismatch) => {}
                 Err(reason) => return Err(reason),
@@ -106,13 +107,13 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
         match context.key.as_ref().and_then(|key| key.result) {
             Some(Err(reason)) if !SIV => Err(reason),
             Some(Ok(())) => Ok(0),
-            // As in the default provider, an empty message of SIV needs an update too.
+            // As in the default provider, SIV requires an update even for an empty message.
             _ => Err(Reason::SivNoUpdate),
         }
     }
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
-        // As in the default provider, the tag is ignored for encryption; GCM-SIV checks its length.
+        // As in the default provider, a tag that is set for encryption is ignored. GCM-SIV nevertheless checks its length.
         if context.common.encrypts && SIV {
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl<const SIV: bool> AeadContext<SyntheticIv<SIV>> {
         }
         tag_is_set?;
         let data = data.whole()?.into_host();
-        // An array of one string needs no allocation.
+        // One string is stored in an array, which needs no allocation.
         let (one, several): ([&[u8]; 1], Vec<&[u8]>);
         let aad: &[&[u8]] = match &aad[..] {
             [string] => {
@@ -173,7 +174,8 @@ impl<const SIV: bool> AeadContext<SyntheticIv<SIV>> {
             mode.run(executor, direction, &mut [message])
         });
         (*has_ended, *result) = (true, Some(outcome));
-        // The tag can be read after a success. After a failure of SIV, it is that of the message before.
+        // After a successful message, its tag can be read. After a failed message of SIV, the tag of the previous message can
+        // still be read.
         self.tag_is_made = outcome.is_ok() || self.tag_is_made && SIV;
         outcome
     }

@@ -1,4 +1,4 @@
-//! CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
+//! Contexts of CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
@@ -19,7 +19,7 @@ pub(crate) struct Streams {
     counts_bits: bool,
     /// The chaining state between updates.
     state: StreamState,
-    /// For CTR: keystream computed ahead; `None` if this is switched off.
+    /// The keystream of CTR that is computed ahead. `None` if no keystream is computed ahead, and before the first update.
     pub(crate) ahead: Option<KeystreamAhead>,
 }
 
@@ -39,7 +39,7 @@ impl Cipher for Streams {
         Ok(|| Streams { raw: self.raw.clone(), state: self.state.clone(), ahead: None, ..*self })
     }
 
-    /// The state of OFB is keystream.
+    /// The state of OFB is a block of keystream, so a copy of a context of OFB always contains keystream.
     fn holds_text(&self) -> bool {
         self.state.used() > 0 || self.raw.common.algorithm.mode == Mode::Ofb
     }
@@ -67,8 +67,8 @@ impl Cipher for Streams {
         let outcome = match algorithm.mode {
             Mode::Ctr => match &instance.keystream_pool {
                 None => {
-                    // Because the pass is constant, the compiler removes the code that selects a pass. This code would take
-                    // noticeable time in a call on one block.
+                    // A constant pass lets the compiler remove the code that selects a pass. In a call on one block, this code
+                    // would take noticeable time.
                     let mut ctr = PassFn(|_, state, data| key.run(Pass::Ctr, state, data));
                     state.apply(&mut ctr, direction, span)
                 }
@@ -83,7 +83,7 @@ impl Cipher for Streams {
                         }
                         Ok(())
                     });
-                    // A separate function, so that the code without keystream computed ahead stays short.
+                    // Runs in a separate function, so that the code for calls without keystream computed ahead stays short.
                     in_own_frame(|| state.apply(&mut executor, direction, span))
                 }
             },
@@ -134,8 +134,9 @@ impl Cipher for Streams {
 }
 
 impl Streams {
-    /// Continues at the position inside of the current block that `num` states: the first `num` bytes of the block are used. For OFB and
-    /// CFB, the IV contains the keystream for the rest of this block. For CTR, the IV is the counter of the next block.
+    /// Continues at the position `num` in the current block: the first `num` bytes of the block have been used. For OFB and
+    /// CFB, the IV contains the keystream for the remaining bytes of this block. For CTR, the IV is the counter of the next
+    /// block.
     fn resume(&mut self) -> Outcome<()> {
         self.ahead = None;
         match self.raw.key() {
@@ -145,7 +146,8 @@ impl Streams {
         }
     }
 
-    /// True for modes whose passes process any number of bytes. Setting a position has no effect on them.
+    /// True for modes whose passes process any number of bytes. Such modes have no position in a block, so setting a position
+    /// has no effect.
     fn has_no_position(&self) -> bool {
         matches!(self.raw.common.algorithm.mode, Mode::Cfb8 | Mode::Cfb1)
     }

@@ -1,6 +1,6 @@
-//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2). Padding and MAC are inside the ciphertext. Neither the result nor
-//! the timing may reveal whether the padding was right: otherwise Vaudenay's padding oracle attack and the Lucky
-//! Thirteen attack are possible.
+//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2). Padding and MAC are inside the ciphertext. Neither the result nor the
+//! timing may reveal whether the padding was right. Otherwise Vaudenay's padding oracle attack and the Lucky Thirteen attack
+//! would be possible.
 //!
 //! For a record with wrong padding, this module therefore returns a random MAC. libssl compares the returned MAC with
 //! the computed MAC. The comparison fails in the same way and after the same time as for a record with right padding
@@ -22,13 +22,13 @@ const DTLS_1_2: u32 = 0xFEFD;
 /// `DTLS1_BAD_VER` of OpenSSL.
 const DTLS_0_9: u32 = 0x0100;
 
-/// The longest MAC: that of SHA-512.
+/// The length of the longest MAC, that of HMAC-SHA-512.
 const MAX_MAC: usize = 64;
 
 /// Maximum length of the padding, including its length byte.
 const MAX_PADDING: usize = 256;
 
-/// The record format, and the MAC of the last record, which is wiped with the memory of the context.
+/// The format of the records, and the MAC of the last record. The MAC is wiped with the memory of the context.
 #[derive(Clone)]
 pub(super) struct Records {
     /// The protocol version; 0 if updates are not TLS records.
@@ -45,8 +45,9 @@ impl Default for Records {
     }
 }
 
-/// Fills `record` with padding after its first `len` bytes. The last byte is the length byte: its value is the number
-/// of padding bytes before it. These bytes have the same value, except in SSL 3.0, where they are 0.
+/// Fills `record` with padding after its first `len` bytes. The last padding byte is the length byte: its value is the number
+/// of padding bytes before it. All other padding bytes have the same value as the length byte, except in SSL 3.0, where they
+/// are 0.
 pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
     let padding = &mut record[len..];
     let count = (padding.len() - 1) as u8;
@@ -91,7 +92,7 @@ impl Records {
         let (padding, good) = padding(payload, self.mac_size, self.version == SSL_3_0);
         let end = payload.len() - padding;
         if self.mac_size == 0 {
-            // Encrypt-then-MAC: the MAC was checked before, so the padding is not secret.
+            // With encrypt-then-MAC, libssl has verified the MAC before this call, so the padding is not secret.
             return if good != 0 { Ok(end) } else { Err(Reason::TlsRecord) };
         }
         let start = end - self.mac_size;
@@ -103,8 +104,8 @@ impl Records {
     }
 }
 
-// Masks are all ones or zero. `black_box` hides from the compiler that they have only two values, so that it makes no branch of them.
-// Loops over bytes with masks become vector instructions, unlike those with the types of the crate `subtle`.
+// A mask is all ones or zero. `black_box` hides this from the compiler, which could otherwise replace the masks by branches.
+// The compiler vectorises loops over byte masks, but not loops over the types of the crate `subtle`.
 
 /// All ones if `a < b`, else zero; both are less than 2^31.
 fn is_less(a: usize, b: usize) -> u8 {
@@ -116,18 +117,20 @@ fn select(mask: u8, a: u8, b: u8) -> u8 {
     b ^ mask & (a ^ b)
 }
 
-/// The length of the padding including its length byte (0 if the padding is wrong), and a mask: whether the padding is right.
+/// Returns the length of the padding including its length byte, and a mask that is all ones if the padding is right. If the
+/// padding is wrong, both are 0.
 fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (usize, u8) {
     let count = black_box(payload[payload.len() - 1]);
     let mut good = is_less(count.into(), payload.len() - mac_size);
     if ssl_3 {
-        // SSL 3: the other padding bytes may have any value, but there is less than a block of padding.
+        // In SSL 3.0, the padding bytes before the length byte may have any value, but the padding is at most one block.
         good &= is_less(count.into(), 16);
     } else {
         let seen = payload.len().min(MAX_PADDING);
         let mut wrong = 0;
         for (i, byte) in payload[payload.len() - seen..].iter().enumerate() {
-            // Each byte must be outside of the padding, `distance` before the length byte, or have the required value.
+            // A byte that is `distance` bytes before the length byte is either outside of the padding or must have the value of
+            // the length byte.
             let distance = (seen - 1 - i) as i16;
             let is_outside = ((i16::from(count) - distance) >> 15) as u8;
             wrong |= !is_outside & (byte ^ count);
@@ -137,11 +140,11 @@ fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (usize, u8) {
     (usize::from(good & count) + usize::from(good & 1), good)
 }
 
-/// Copies `mac.len()` bytes of `payload` to `mac`. They start at the secret position `start`, which is within the last
+/// Copies `mac.len()` bytes of `payload` to `mac`. The bytes start at the secret position `start`, which is within the last
 /// `MAX_PADDING + mac.len()` bytes of `payload`.
 ///
-/// All bytes that may belong to the MAC are copied. The copy is then moved to the front, in steps of powers of two, each of which is
-/// done or not by a mask.
+/// All bytes that may belong to the MAC are copied. The copy is then moved to the front, in steps whose widths are powers of
+/// two. A mask selects whether a step moves the bytes or leaves them in place.
 fn copy_secret(payload: &[u8], start: usize, mac: &mut [u8]) {
     // A step reads up to MAX_PADDING bytes beyond the bytes that it moves.
     let mut window = [0; MAX_MAC + 2 * MAX_PADDING];
@@ -151,7 +154,7 @@ fn copy_secret(payload: &[u8], start: usize, mac: &mut [u8]) {
     for bit in (0..=MAX_PADDING.ilog2()).rev() {
         let step = 1 << bit;
         let moves = black_box(((distance >> bit & 1) as u8).wrapping_neg());
-        // The steps that follow move the bytes by less than `step`.
+        // All later steps together move the bytes by less than `step`, so only these bytes are needed.
         for i in 0..MAX_MAC + step - 1 {
             window[i] = select(moves, window[i + step], window[i]);
         }

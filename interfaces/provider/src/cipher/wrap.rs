@@ -11,15 +11,15 @@ use crate::key::PassFn;
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
-/// A context of key wrap. The IV is the integrity check value; without an IV, it is that of the standard. `padding` is true if the data
-/// are padded to whole semiblocks.
+/// A context of key wrap. The IV is the integrity check value. If no IV is set, the integrity check value of the standard is
+/// used. `padding` is true if the data are padded to whole semiblocks.
 pub(crate) struct Wrap(Raw);
 
 impl Cipher for Wrap {
     /// All of these parameters except the length of the key are ignored, as in the default provider.
     const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
-    /// The default provider has no function for it either. `EVP_Cipher` therefore returns the status of the update
-    /// instead of a length.
+    /// As in the default provider, key wrap has no function for `EVP_Cipher`. `EVP_Cipher` therefore returns the status of the
+    /// update instead of a length.
     const HAS_ONE_SHOT: bool = false;
 
     fn new(common: Common) -> Self {
@@ -48,7 +48,8 @@ impl Cipher for Wrap {
         }
         self.check(data.len())?;
         let key = self.0.key()?;
-        // All steps together process 12 times as many bytes as the data have. The bytes of the data are counted once.
+        // The steps of key wrap process 12 times as many bytes as there are bytes of data. The trace counts the bytes of the
+        // data once.
         let mut counted = data.len();
         let mut steps = PassFn(|pass, state, block| {
             let rest = match key.key.is_large(block.len()) {
@@ -65,9 +66,9 @@ impl Cipher for Wrap {
         if encrypts { self.wrap(&mut steps, data) } else { self.unwrap(&mut steps, data) }
     }
 
-    /// As output space, OpenSSL passes the length of the input plus 8 bytes, which is too little for the padding. The
-    /// caller has to provide the space that [`query_output_len`](Cipher::query_output_len) returns (EVP_EncryptInit(3),
-    /// "wrap cipher modes").
+    /// OpenSSL passes the input length plus 8 bytes as the size of the output space. This is too small for padded data. The
+    /// caller has to provide the space that [`query_output_len`](Cipher::query_output_len) returns (EVP_EncryptInit(3), "wrap
+    /// cipher modes").
     fn output_room(&self, room: usize, len: usize) -> usize {
         if self.0.common.encrypts && room >= len { room.max(self.wrapped_len(len)) } else { room }
     }
@@ -87,7 +88,8 @@ impl Cipher for Wrap {
 }
 
 impl Wrap {
-    /// Checks the length of a key that is wrapped, or of a wrapped key. The library refuses further lengths, with other errors.
+    /// Checks the length of the input: of a key to wrap, or of a wrapped key. The library rejects further lengths, with other
+    /// errors.
     fn check(&self, len: usize) -> Outcome<()> {
         let encrypts = self.0.common.encrypts;
         let any = encrypts && self.0.padding;
@@ -95,7 +97,7 @@ impl Wrap {
         if valid { Ok(()) } else { Err(Reason::WrapLength) }
     }
 
-    /// The length of a wrapped key. `len` may be any number.
+    /// Returns the length of the wrapped key for a key of `len` bytes. `len` may be any number.
     fn wrapped_len(&self, len: usize) -> usize {
         let padded = if self.0.padding { len.div_ceil(8).saturating_mul(8) } else { len };
         padded.saturating_add(8)

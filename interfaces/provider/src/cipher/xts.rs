@@ -38,8 +38,8 @@ impl Cipher for Xts {
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.observe_init(key, iv);
         let halves = key.map(|key| key.split_at(key.len() / 2));
-        // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is still
-        // allowed, for existing data.
+        // If both halves of the key are equal, the ciphertext reveals the first tweak (FIPS guidance to SP 800-38E). Decryption
+        // is still allowed, so that existing data can be decrypted.
         let are_equal = |(data, tweak): (&[u8], &[u8])| {
             let differences = data.iter().zip(tweak).fold(0, |all, (a, b)| all | (a ^ b));
             bool::from(differences.ct_eq(&0))
@@ -56,7 +56,7 @@ impl Cipher for Xts {
         Ok(())
     }
 
-    /// Each update is a whole data unit.
+    /// False: each update processes a whole data unit, so no part of a message is stored.
     fn holds_text(&self) -> bool {
         false
     }
@@ -90,9 +90,9 @@ impl Cipher for Xts {
     }
 }
 
-/// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block is processed, its first
-/// bytes change places with the partial block, and then it is processed with the other one of the last two tweaks. Decryption
-/// uses the later one of these tweaks first.
+/// Processes a data unit that ends with a partial block, by ciphertext stealing. First, the last whole block is processed with
+/// one of the last two tweaks. Then its first bytes change places with the partial block. Finally, the block is processed with
+/// the second one of these two tweaks. Encryption uses the earlier tweak first, and decryption uses the later tweak first.
 #[inline(never)]
 fn steal(
     encrypts: bool,

@@ -1,5 +1,5 @@
-//! The functions of ciphers (provider-cipher(7)): one set of functions for each type of context, with the algorithm as
-//! a constant parameter.
+//! The functions of ciphers (provider-cipher(7)). There is one set of functions for each type of context. The number of the
+//! algorithm is a const parameter of these functions.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
@@ -26,10 +26,10 @@ struct Context<C> {
     cipher: C,
     /// Longest update in bytes that is not guarded against panics: see [`max_unguarded`].
     max_unguarded: usize,
-    /// True if calls are counted.
+    /// True if the trace counts the calls of this context.
     traced: bool,
-    /// True if a call has panicked. The state may then be that of an unfinished step, which could use keystream twice.
-    /// No later call uses the state: all calls fail, and the context can only be freed.
+    /// True if a call has panicked. The state may then be incomplete, and its use could repeat keystream. Therefore all later
+    /// calls fail, and the context can only be freed.
     broken: bool,
 }
 
@@ -49,14 +49,14 @@ const fn dispatch<C: Cipher, const ID: usize>() -> [Dispatch; 15] {
         table::cipher::gettable_params(gettable_params),
         table::cipher::gettable_context_params(gettable_context_params::<C>),
         table::cipher::settable_context_params(settable_context_params::<C>),
-        // Without this function, the table ends here.
+        // A cipher without this function has the end of the table here.
         if C::HAS_ONE_SHOT { table::cipher::one_shot(one_shot::<C>) } else { END_OF_TABLE },
         END_OF_TABLE,
     ]
 }
 
-/// The context type of each algorithm, with the modes of the type and the numbers of the algorithms. A compile-time assertion checks the
-/// mode of each algorithm.
+/// Assigns a context type to each algorithm. A row contains the context type, the modes of this type, and the numbers of the
+/// algorithms. A compile-time assertion checks the mode of each algorithm.
 macro_rules! dispatch_tables {
     ($($context:ident($modes:pat): $($id:literal)*;)*) => {
         /// The functions of each algorithm.
@@ -82,10 +82,10 @@ dispatch_tables! {
     Wrap(Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv): 41 42 43 44 45 46 47 48 49 50 51 52;
 }
 
-/// The context behind a pointer.
+/// Returns the context to which a pointer of OpenSSL points.
 ///
 /// # Safety
-/// `context` was returned by [`object::allocate`] with the same `C`, is not freed, and is used by one caller at a time.
+/// `context` was returned by [`object::allocate`] with the same `C`, has not been freed, and is used by one caller at a time.
 #[inline(always)]
 unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
     // SAFETY: guaranteed by the caller.
@@ -99,7 +99,8 @@ impl<C: Cipher> Context<C> {
         instance.resources.core.raise_entries(reason, reason.entries(algorithm.mode, at));
     }
 
-    /// The return value for OpenSSL: 1, or 0 with the entries on the error stack that belong to the reason.
+    /// Returns the status for OpenSSL: 1 for success, 0 for a failure. After a failure, puts the entries of the reason on the
+    /// error stack.
     #[inline(always)]
     fn to_status(&self, outcome: Outcome<()>, at: EntryPoint) -> c_int {
         match outcome {
@@ -112,13 +113,13 @@ impl<C: Cipher> Context<C> {
     }
 }
 
-/// Maximum number of bytes of an update that is not guarded against panics. A guard takes a nanosecond, which is a
-/// twentieth of the time of an update of a few blocks. A panic in such an update would be a bug in this crate. It would
-/// not unwind into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
+/// Maximum number of bytes of an update that is not guarded against panics. A guard takes a nanosecond, which is a twentieth of
+/// the time of an update of a few blocks. A panic in an unguarded update, which would be a bug in this crate, does not unwind
+/// into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
 const MAX_UNGUARDED: usize = 256;
 
-/// Longest update in bytes of a context that is not guarded. If an update of at most [`MAX_UNGUARDED`] bytes, together with a
-/// buffered block, may go through the planner, all updates with data are guarded.
+/// Returns the length in bytes of the longest update that is not guarded. Returns 0 if an update of at most [`MAX_UNGUARDED`]
+/// bytes, together with a buffered block, may be passed to the planner: all updates with data are then guarded.
 fn max_unguarded(resources: &Resources) -> usize {
     if resources.threshold > MAX_UNGUARDED + 16 { MAX_UNGUARDED } else { 0 }
 }
@@ -165,14 +166,15 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
 }
 
 unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
-    // SAFETY: the context comes from `new_context` or `duplicate_context`, and is freed once. All its parts wipe themselves on drop.
+    // SAFETY: the context comes from `new_context` or `duplicate_context`, and OpenSSL frees it once. All parts of the context
+    // wipe themselves on drop.
     guarded((), || unsafe { object::free::<Context<C>>(pointer) });
 }
 
 unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut c_void {
     guarded(null_mut(), || {
-        // SAFETY: OpenSSL passes a context of this provider. Several threads may copy it at the same time, so the
-        // reference is shared.
+        // SAFETY: OpenSSL passes a context of this provider. Several threads may copy the context at the same time, so only a
+        // shared reference is created.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
         if old.broken {
             old.raise(Reason::Internal, EntryPoint::Copy);
@@ -182,7 +184,8 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
             let cipher = old.cipher.duplicate()?;
             object::allocate(|| Context { cipher: cipher(), broken: false, ..*old })
         });
-        // Programs such as Python's cryptography copy a context for each message, and wiping takes a tenth of the time of a copy.
+        // The stack is wiped only if necessary: wiping takes a tenth of the time of a copy, and programs such as Python's
+        // cryptography copy a context for each message.
         if old.cipher.holds_text() {
             wipe_copies_of::<Context<C>>();
         }
@@ -209,7 +212,8 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
         let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
         let leaves_key = key.is_some() && context.cipher.common().instance.resources.leaves_keys();
         run_and_wipe(leaves_key, || {
-            // Checked before anything changes: a call that fails must not leave a new IV with the old key.
+            // The length of the key is checked before anything changes: a call that fails must not leave a new IV with the old
+            // key.
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);
             }
@@ -247,7 +251,7 @@ unsafe extern "C" fn update<C: Cipher>(
             // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
             unsafe { process(context, C::update, output, written, room, input, len) }
         };
-        // SAFETY: OpenSSL passes a context of this provider. The reference above is not used any more.
+        // SAFETY: OpenSSL passes a context of this provider. The reference `context` is no longer used.
         return in_own_frame(|| unsafe { call(pointer, EntryPoint::Update, body) });
     }
     let room = context.cipher.output_room(room, len);
@@ -272,7 +276,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
     let body = |context: &mut Context<C>| {
-        // As in the default provider, the length that is returned is that of the input.
+        // As in the default provider, the returned length is the length of the input.
         let step = |cipher: &mut C, data: Buffers<'_>| cipher.one_shot(data).map(|_| len);
         // SAFETY: as in `update`.
         unsafe { process(context, step, output, written, room, input, len) }
@@ -281,11 +285,13 @@ unsafe extern "C" fn one_shot<C: Cipher>(
     unsafe { call(pointer, EntryPoint::OneShot, body) }
 }
 
-/// Runs a step on data, and completes the update. An update without output has additional data, or the length of the message.
+/// Runs a step on data, and completes the update. If the output pointer is null, the input is additional data. If both pointers
+/// are null, the update sets the length of the message.
 ///
 /// # Safety
-/// `input` is null or valid for reads of `len` bytes, or bits if the context counts bits; `output` is null or valid for writes
-/// of `room` bytes; nothing else accesses this memory during the call. `written` is null or a valid place for the length.
+/// `input` is null or valid for reads of `len` bytes (`len` bits if the context counts bits). `output` is null or valid for
+/// writes of `room` bytes. Nothing else accesses this memory during the call. `written` is null or a valid place for the
+/// length.
 unsafe fn process<C: Cipher>(
     context: &mut Context<C>,
     step: impl FnOnce(&mut C, Buffers<'_>) -> Outcome<usize>,
@@ -311,7 +317,7 @@ unsafe fn process<C: Cipher>(
             cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
         }
     };
-    // A call without input sets the length of the message, and has no bytes.
+    // A call without input only sets the length of the message, so it is counted with 0 bytes.
     let counted = if input.is_null() { 0 } else { len };
     // SAFETY: guaranteed by the caller.
     unsafe { complete_update(context, outcome, counted, written) }
@@ -336,7 +342,7 @@ unsafe fn complete_update<C: Cipher>(
     outcome
 }
 
-/// Returns a length to the caller: 0 after a failure.
+/// Writes the length of the output to `written`: 0 after a failure.
 ///
 /// # Safety
 /// `written` is null or a valid place for the length.
@@ -364,7 +370,7 @@ unsafe extern "C" fn finish<C: Cipher>(
     room: usize,
 ) -> c_int {
     let body = |context: &mut Context<C>| {
-        // If the output pointer is null, there is no space, even if the passed size is not 0.
+        // If the output pointer is null, there is no output space, even if OpenSSL passes a size other than 0.
         let room = if output.is_null() { 0 } else { room };
         // SAFETY: OpenSSL's caller guarantees that the output is valid.
         let outcome = unsafe { Buffers::new(output, 0, output, room) }

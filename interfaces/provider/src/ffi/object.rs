@@ -1,11 +1,11 @@
-//! Objects that OpenSSL refers to by a pointer.
+//! Allocates and frees the objects to which OpenSSL has pointers.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 
 use crate::reason::{Outcome, Reason};
 
-/// Makes a value, whose size is not 0, in memory of its own.
+/// Allocates memory for a value, and stores the result of `make` there. The size of the value must not be 0.
 ///
 /// # Errors
 /// [`Reason::OutOfMemory`]
@@ -33,10 +33,10 @@ pub(super) unsafe fn free<T>(pointer: *mut c_void) {
         // SAFETY: guaranteed by the caller.
         unsafe {
             value.drop_in_place();
-            // The parts of the value have wiped themselves. Bytes that belong to no part, such as those of the larger variants of an enum,
-            // can hold what was on the stack when the value was moved here.
+            // The fields of the value have wiped themselves. Bytes that belong to no field, for example the unused bytes of the
+            // smaller variants of an enum, may still hold old contents of the stack from which the value was moved here.
             pointer.cast::<u8>().write_bytes(0, size_of::<T>());
-            // The compiler assumes that this call reads the memory, so it keeps the writes.
+            // This call makes the compiler assume that the memory is read, so the compiler keeps the writes.
             std::hint::black_box(pointer);
             dealloc(pointer.cast(), Layout::new::<T>());
         }

@@ -29,7 +29,7 @@ const FUNCTIONS: &[Dispatch] = &[
     END_OF_TABLE,
 ];
 
-/// An entry of a table of algorithms.
+/// Returns an entry for a table of algorithms.
 const fn listed(names: &CStr, implementation: &'static [Dispatch], description: &CStr) -> OsslAlgorithm {
     let (names, description) = (names.as_ptr(), description.as_ptr());
     OsslAlgorithm {
@@ -40,7 +40,7 @@ const fn listed(names: &CStr, implementation: &'static [Dispatch], description: 
     }
 }
 
-/// The end of a table of algorithms.
+/// The entry that ends a table of algorithms.
 const NONE: OsslAlgorithm =
     OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
 
@@ -67,7 +67,8 @@ const REASONS: &[Item] = &{
     items
 };
 
-/// The version, or a note that this is a build with debug assertions. The loops of such a build may leave secrets on the stack.
+/// The build information that OpenSSL shows: the version, or a note that this build has debug assertions. The loops of a build
+/// with debug assertions may leave secrets on the stack.
 const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
 
 const VERSION: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
@@ -80,7 +81,7 @@ const GETTABLE: &[OsslParam] = &[
     END,
 ];
 
-/// Initialises the provider: modules export this function as `OSSL_provider_init`.
+/// Initialises the provider. A module for OpenSSL exports this function under the name `OSSL_provider_init`.
 ///
 /// # Safety
 /// Only OpenSSL may call this function, as described in provider(7).
@@ -95,8 +96,8 @@ pub unsafe fn init(
         // SAFETY: libcrypto's arguments are valid for as long as the provider is loaded.
         let core = unsafe { Core::new(handle, functions.cast::<Dispatch>()) };
         let reporter = core.clone();
-        // A program with more rights than its user must not write to files that this user names, so its environment is
-        // ignored.
+        // A privileged program must not write to files that its unprivileged user names. The environment of such a program is
+        // therefore ignored.
         let secure = process::is_privileged();
         let environment = |name: &str| if secure { None } else { std::env::var_os(name) };
         process::count_forks();
@@ -113,8 +114,8 @@ pub unsafe fn init(
             Err(detail) => {
                 let detail = escaped(&detail);
                 reporter.raise(Reason::Setting, Some(&detail));
-                // OpenSSL does not report errors of its configuration file. Without this message, a program would
-                // silently continue without the provider.
+                // OpenSSL does not report an error in its configuration file. Without this message, a program would silently
+                // continue without the provider.
                 write_message(&format!("{detail}; the provider is not loaded"), true);
                 0
             }
@@ -124,7 +125,7 @@ pub unsafe fn init(
 
 unsafe extern "C" fn teardown(context: *mut c_void) {
     guarded((), || {
-        // SAFETY: the context is the one that `OSSL_provider_init` has returned, and it is torn down once.
+        // SAFETY: `OSSL_provider_init` has returned this context, and OpenSSL tears it down once.
         let instance = unsafe { Arc::from_raw(context.cast::<Instance>().cast_const()) };
         instance.shut_down();
     });

@@ -1,8 +1,8 @@
 //! Symmetric key objects (provider-skeymgmt(7), OpenSSL 3.5 and later).
 //!
-//! A cipher accepts only key objects of the provider that implements the cipher. This module lets a program that
-//! prefers this provider create an `EVP_SKEY` of type AES and use it with the provider's ciphers. OpenSSL passes the
-//! bytes of the key to the ordinary init function of the cipher.
+//! A cipher accepts key objects only from the provider that implements the cipher. This module lets a program that prefers this
+//! provider create an `EVP_SKEY` of type AES and use it with the provider's ciphers. OpenSSL passes the bytes of the key to the
+//! ordinary init function of the cipher.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -72,7 +72,8 @@ unsafe extern "C" fn export(
             params[0] = entry(c"raw-bytes", PARAM_OCTET_STRING, key.len);
             params[0].data = key.bytes.as_mut_ptr().cast();
         }
-        // SAFETY: `callback` is a function of OpenSSL. The array has an end, and `argument` belongs to the function.
+        // SAFETY: `callback` is a function of OpenSSL, and `argument` is its argument. The array ends with an entry without a
+        // name.
         unsafe { callback(params.as_ptr(), argument) }
     })
 }

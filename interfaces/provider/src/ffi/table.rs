@@ -1,4 +1,4 @@
-//! The tables that OpenSSL reads, and the provider's context that it passes back.
+//! The tables that OpenSSL reads, and access to the provider's context, which OpenSSL passes to the functions in these tables.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
@@ -9,7 +9,8 @@ use crate::libcrypto::types::{Dispatch, Item, OsslAlgorithm, OsslParam};
 
 pub(super) const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: null() };
 
-/// For each function that this module provides: a function that makes its entry of a table. The compiler checks the type.
+/// For each function that this module provides, generates a function that makes the table entry. The parameter type of the
+/// generated function lets the compiler check the type of the entry.
 macro_rules! entries {
     ($($name:ident = $id:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {$(
         pub(in crate::ffi) const fn $name(function: unsafe extern "C" fn($($argument),*) $(-> $result)?) -> Dispatch {
@@ -64,14 +65,14 @@ pub(super) mod key {
     }
 }
 
-/// Returns a reference to the instance behind a provider's context. The context is an `Arc` that `teardown` releases.
+/// Returns a new reference to the instance to which a provider's context points. The context is an `Arc` that `teardown`
+/// releases.
 ///
 /// # Safety
-/// `context` was returned by [`init`](super::provider::init) and is not torn down.
+/// `context` was returned by [`init`](super::provider::init) and has not been torn down.
 pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
     let instance: *const Instance = context.cast();
-    // SAFETY: the pointer comes from `Arc::into_raw`. The incremented count belongs to the reference that is created
-    // here.
+    // SAFETY: the pointer comes from `Arc::into_raw`. The count is incremented for the reference that is created here.
     unsafe {
         Arc::increment_strong_count(instance);
         Arc::from_raw(instance)

@@ -1,8 +1,8 @@
-//! Input and output of one call: two ranges of memory that may be identical, separate or overlapping.
+//! The input and the output of one call. These two ranges of memory may be identical, separate or overlapping.
 //!
-//! OpenSSL's documentation forbids partial overlap. The ciphers of OpenSSL's default provider nevertheless handle many
-//! cases of partial overlap, and programs may depend on that. In this provider, overlap is never an error: where
-//! necessary, the input is first moved to the position of the output.
+//! OpenSSL's documentation forbids partial overlap. The ciphers of OpenSSL's default provider nevertheless handle many cases of
+//! partial overlap, and programs may depend on this behaviour. In this provider, overlap is never an error: where necessary,
+//! the input is first moved to the position of the output.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -32,7 +32,7 @@ impl<'a> Buffers<'a> {
         Buffers { input: output, len, output, room: len, bits: 8 * len, memory: PhantomData }
     }
 
-    /// Input and output of a call from C.
+    /// Creates the buffers of a call from C.
     ///
     /// # Safety
     /// `input` is null or valid for reads of `len` bytes. `output` is null or valid for writes of `room` bytes. Nothing
@@ -53,7 +53,7 @@ impl<'a> Buffers<'a> {
         Ok(Buffers { input, len, output, room, bits: 8 * len, memory: PhantomData })
     }
 
-    /// Sets the length in bits, for callers that count bits. The length in bytes must match this number of bits.
+    /// Sets the length of the input in bits, for contexts that count bits. The length in bytes must match this number of bits.
     pub(crate) fn with_bits(self, bits: usize) -> Self {
         debug_assert_eq!(bits.div_ceil(8), self.len);
         Buffers { bits, ..self }
@@ -69,14 +69,14 @@ impl<'a> Buffers<'a> {
         self.input.is_null()
     }
 
-    /// The block of the written output from offset `at`.
+    /// Returns the block at offset `at` of the output, which must have been written.
     pub(crate) fn output_block(&self, at: usize) -> &Block {
         assert!(self.room >= 16 && at <= self.room - 16, "reading beyond the output");
         // SAFETY: the range is inside the output, as just checked, and is borrowed as long as the reference lives.
         unsafe { &*self.output.add(at).cast() }
     }
 
-    /// The whole input, with output of the same length. Both begin at offset 0.
+    /// Returns the whole input and an output of the same length. Both begin at offset 0.
     ///
     /// # Errors
     /// [`Reason::OutputTooSmall`]
@@ -115,13 +115,13 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Zeroes the first `len` bytes of the output, or as many as there are bytes of input if these are fewer.
+    /// Zeroes the first `len` bytes of the output, but not more bytes than the input has.
     pub(crate) fn zero_output(&mut self, len: usize) {
         self.part(0, 0, len.min(self.len)).into_host().output().zeroize();
     }
 
-    /// The first `len` bytes of the memory of a call that works in place. They start with the input; if `len` is larger
-    /// than the input, output space follows.
+    /// Returns the first `len` bytes of the memory of a call that works in place. These bytes start with the input. If `len`
+    /// exceeds the length of the input, the output space after the input is included.
     ///
     /// # Errors
     /// [`Reason::NotInPlace`] if input and output are at different addresses, [`Reason::OutputTooSmall`] if there is

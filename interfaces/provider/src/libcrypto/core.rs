@@ -34,7 +34,8 @@ unsafe impl Sync for Core {}
 
 impl Core {
     /// # Safety
-    /// The arguments of `OSSL_provider_init`: `functions` is an array that ends with number 0.
+    /// `handle` and `functions` are the arguments of `OSSL_provider_init`. `functions` is an array that ends with an entry with
+    /// number 0.
     pub(crate) unsafe fn new(handle: *const c_void, functions: *const Dispatch) -> Core {
         // SAFETY: the caller guarantees that the entries up to the entry with number 0 are valid.
         let entries = || (0..).map_while(|i| unsafe { functions.wrapping_add(i).as_ref() });
@@ -57,19 +58,20 @@ impl Core {
         }
     }
 
-    /// Puts an error on the stack of this thread; `detail`, or the reason's advice, is shown after the reason.
+    /// Puts an error on the error stack of this thread. The entry shows `detail` after the reason, or the advice of the reason
+    /// if `detail` is `None`.
     #[cold]
     pub(crate) fn raise(&self, reason: Reason, detail: Option<&str>) {
         let number = reason.shared().map_or(reason as u32, shared_number);
         match detail {
             // The detail is used as a C format string, so percent signs are escaped.
             Some(detail) => self.put(number, &CString::new(detail.replace('%', "%%")).unwrap_or_default()),
-            // Constant texts need no allocation.
+            // The advice is a constant C string, so this case needs no allocation.
             None => self.put(number, reason.advice()),
         }
     }
 
-    /// Puts the entries on the stack of this thread that a failed call of a cipher leaves there.
+    /// Puts the entries of a failed call of a cipher on the error stack of this thread.
     #[cold]
     pub(crate) fn raise_entries(&self, reason: Reason, entries: Entries) {
         match entries {
@@ -83,8 +85,8 @@ impl Core {
         }
     }
 
-    /// The values of these names in the provider's section of the configuration file; `None` for a name without a value. OpenSSL
-    /// cannot list the names of a section, it only looks up names.
+    /// Returns the values of `names` in the provider's section of the configuration file, and `None` for a name without a
+    /// value. OpenSSL only looks up names; it cannot list the names of a section.
     pub(crate) fn settings(&self, names: &[&CStr]) -> Vec<Option<String>> {
         let mut values: Vec<*const c_char> = vec![null(); names.len()];
         let request = names.iter().zip(&mut values);
@@ -94,7 +96,8 @@ impl Core {
         });
         let mut request: Vec<OsslParam> = request.chain([END]).collect();
         if let Some(get) = self.get_params {
-            // SAFETY: the array has an end. The data of each parameter is a pointer, as its type requires.
+            // SAFETY: the array ends with an entry without a name. The data of each parameter is a pointer, as its type
+            // requires.
             unsafe { get(self.handle, request.as_mut_ptr()) };
         }
         let copy = |value: &*const c_char| {
@@ -112,8 +115,8 @@ impl Core {
             return;
         };
         let format = if format.is_empty() { null() } else { format.as_ptr() };
-        // The type va_list differs between processors, but on all of them a pointer to zeros can be passed, as long as
-        // no argument is read.
+        // The type `va_list` differs between processors. On all of them a pointer to zeros can be passed, because libcrypto
+        // reads no arguments.
         let mut no_arguments = [0u64; 8];
         // SAFETY: the functions of libcrypto are called in the order that provider-base(7) requires. All strings end
         // with NUL, and the format has no arguments.
@@ -125,7 +128,7 @@ impl Core {
     }
 }
 
-/// `ERR_PACK` of openssl/err.h. With `ERR_LIB_PROV`, OpenSSL takes the reason for a reason of its own providers.
+/// Computes `ERR_PACK` of openssl/err.h with `ERR_LIB_PROV`. OpenSSL handles such a number as a reason of its own providers.
 fn shared_number(reason: u32) -> u32 {
     57 << 23 | reason
 }

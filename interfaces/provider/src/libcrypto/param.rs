@@ -10,7 +10,7 @@ use super::types::{
 };
 use crate::reason::{Outcome, Reason};
 
-/// An entry of a list of gettable or settable parameters, with a type of `PARAM_*`.
+/// Makes an entry for a list of gettable or settable parameters. `data_type` is one of the constants `PARAM_*`.
 pub(crate) const fn entry(name: &CStr, data_type: c_uint, size: usize) -> OsslParam {
     OsslParam {
         key: name.as_ptr(),
@@ -21,10 +21,10 @@ pub(crate) const fn entry(name: &CStr, data_type: c_uint, size: usize) -> OsslPa
     }
 }
 
-/// A list of gettable or settable parameters, with its end.
+/// A list of gettable or settable parameters, including the entry that ends the list.
 pub(crate) type Parameters = &'static [OsslParam];
 
-/// A list of parameters of the module [`mod@name`].
+/// Makes a list from the names of constants in the module [`mod@name`].
 macro_rules! list {
     ($($name:ident)*) => {
         &[$($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END]
@@ -58,23 +58,25 @@ pub(crate) mod name {
     pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", PARAM_UNSIGNED_INTEGER, UINT);
 }
 
-/// The end of a list.
+/// The entry that ends a list of parameters.
 pub(crate) const END: OsslParam =
     OsslParam { key: std::ptr::null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
 
-/// A parameter whose value is set by the caller, and its name.
+/// A parameter whose value the caller sets, and the name of the parameter.
 pub(crate) struct SetParam<'a>(&'a OsslParam, &'a [u8]);
 
-/// A parameter whose value the caller requests, and its name.
+/// A parameter whose value the caller requests, and the name of the parameter.
 pub(crate) struct GetParam<'a>(&'a mut OsslParam, &'a [u8]);
 
-/// The entries of an array before its end, which has no name.
+/// Iterates over the entries of an array up to the entry without a name, which ends the array.
 ///
 /// # Safety
-/// `array` is null or points to an array with an end. As long as the iterator is used, the array is valid.
+/// `array` is null or points to an array that ends with an entry without a name. The array is valid as long as the iterator is
+/// used.
 unsafe fn iter(array: *mut OsslParam) -> impl Iterator<Item = *mut OsslParam> {
     std::iter::successors(Some(array), |param| Some(param.wrapping_add(1))).take_while(|param| {
-        // SAFETY: the pointer is null or points to an entry of the array, because the last entry has no name.
+        // SAFETY: the pointer is null or points to an entry of the array: the iteration ends at the last entry, which has no
+        // name.
         unsafe { param.as_ref() }.is_some_and(|param| !param.key.is_null())
     })
 }
@@ -120,11 +122,11 @@ impl SetParam<'_> {
         if self.0.data_size > isize::MAX as usize {
             return None;
         }
-        // SAFETY: a parameter that is set has data_size bytes of data.
+        // SAFETY: if the caller sets a parameter, `data` points to `data_size` bytes.
         Some(unsafe { slice::from_raw_parts(self.0.data.cast(), self.0.data_size) })
     }
 
-    /// A non-negative number of any width that fits `T`.
+    /// Returns the value as a non-negative number. The stored number may have any width, and its value must fit `T`.
     pub(crate) fn number<T: TryFrom<u128>>(&self) -> Outcome<T> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
@@ -162,8 +164,8 @@ impl SetParam<'_> {
         Ok(text.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
-    /// Returns `len` bytes if the caller has passed bytes with length -1. In this case the context determines the
-    /// number of bytes.
+    /// Returns `len` bytes if the caller has passed bytes with length -1. With this length, the number of bytes is not passed,
+    /// and depends on the context.
     pub(crate) fn octets_without_len(&self, len: usize) -> Outcome<Option<&[u8]>> {
         if self.0.data_type != PARAM_OCTET_STRING || self.0.data_size != usize::MAX {
             return Ok(None);
@@ -171,13 +173,13 @@ impl SetParam<'_> {
         if self.0.data.is_null() {
             return Err(Reason::NullBuffer);
         }
-        // SAFETY: by passing length -1, the caller guarantees that it has passed the number of bytes that the context
+        // SAFETY: by passing length -1, the caller guarantees that `data` points to the number of bytes that the context
         // expects.
         Ok(Some(unsafe { slice::from_raw_parts(self.0.data.cast(), len) }))
     }
 
-    /// The bytes of a parameter, or `None` if its pointer is null, and their length. To set only the length of a tag, a
-    /// caller passes a null pointer with this length.
+    /// Returns the bytes of a parameter, or `None` if its pointer is null, and the length that the caller has passed. To set
+    /// only the length of a tag, a caller passes a null pointer with this length.
     pub(crate) fn octets_or_len(&self) -> Outcome<(Option<&[u8]>, usize)> {
         let OsslParam { data_type, data, data_size, .. } = *self.0;
         match data_type {
@@ -193,7 +195,7 @@ impl<'a> GetParam<'a> {
         self.1
     }
 
-    /// Bytes of space for the value; `None` if only the size is requested.
+    /// The number of bytes of space for the value. `None` if the caller requests only the size of the value.
     pub(crate) fn room(&self) -> Option<usize> {
         (!self.0.data.is_null()).then_some(self.0.data_size)
     }
@@ -222,8 +224,8 @@ impl<'a> GetParam<'a> {
         Ok(())
     }
 
-    /// Returns bytes: copies them, or returns a pointer to them if a pointer is requested. The bytes must live as long
-    /// as the context.
+    /// Returns bytes: copies them, or returns a pointer to them if the caller requests a pointer. In the second case, the bytes
+    /// must live as long as the context.
     pub(crate) fn octets(&mut self, value: &[u8]) -> Outcome<()> {
         match self.0.data_type {
             PARAM_OCTET_STRING => self.copy(value, value),
@@ -233,8 +235,8 @@ impl<'a> GetParam<'a> {
         }
     }
 
-    /// Space for bytes to return: for as many bytes as the caller requests. If the caller requests 0 bytes, it gets `all` bytes,
-    /// and guarantees that it has space for them.
+    /// Returns the caller's space, in which bytes are to be written. Its length is the number of bytes that the caller
+    /// requests. If the caller requests 0 bytes, the length is `all`, and the caller guarantees that there is space for them.
     pub(crate) fn space(&mut self, all: usize) -> Outcome<&mut [u8]> {
         match self.0.data_type {
             PARAM_OCTET_STRING if self.0.data.is_null() => return Err(Reason::NullBuffer),
@@ -258,7 +260,8 @@ impl<'a> GetParam<'a> {
         }
     }
 
-    /// Copies a value. `with_end` is the value with an end, which is copied as far as there is space for it.
+    /// Copies a value. `with_end` is the value followed by its terminating NUL, if it has one. The NUL is copied only if there
+    /// is space for it.
     fn copy(&mut self, value: &[u8], with_end: &[u8]) -> Outcome<()> {
         self.0.return_size = value.len();
         if self.0.data.is_null() {

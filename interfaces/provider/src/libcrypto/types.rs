@@ -1,5 +1,5 @@
-//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h` and `params.h` (3.0 to 4.x). They
-//! are written by hand: only a few are needed, and the module does not link to libcrypto.
+//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h` and `params.h` (3.0 to 4.x). They are
+//! written by hand, because only a few of them are needed and the module does not link to libcrypto.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch {
     pub(crate) id: c_int,
-    /// A function, whose type depends on the number.
+    /// A function. The type of the function depends on `id`.
     pub(crate) function: *const c_void,
 }
 
@@ -45,7 +45,7 @@ pub(crate) const PARAM_UTF8_STRING: c_uint = 4;
 pub(crate) const PARAM_OCTET_STRING: c_uint = 5;
 pub(crate) const PARAM_UTF8_PTR: c_uint = 6;
 pub(crate) const PARAM_OCTET_PTR: c_uint = 7;
-/// `OSSL_PARAM_UNMODIFIED`: no value has been returned.
+/// `OSSL_PARAM_UNMODIFIED`: the size that means that no value has been returned.
 pub(crate) const PARAM_UNMODIFIED: usize = usize::MAX;
 
 // Functions of the core.

@@ -1,10 +1,10 @@
 //! Detection of misspelt setting names in the provider's section.
 //!
-//! OpenSSL (3.0 to 4.0: `core_get_params` in crypto/provider_core.c) returns the value of a given name. It cannot list
-//! the names in a section, and `core_gettable_params` lists only the parameters of the library. So this module looks up
-//! likely mistakes: every mistake of one letter, the usual pairs of mistakes, other spellings, and synonyms. In total
-//! there are 6,000 names. They are looked up with one call for each setting. All calls together take 0.3 ms. Other
-//! mistakes are not found.
+//! OpenSSL (3.0 to 4.0: `core_get_params` in crypto/provider_core.c) returns the value of a given name. It cannot list the
+//! names in a section, and `core_gettable_params` lists only the parameters of the library. This module therefore looks up
+//! likely mistakes: every name with one wrong letter, the usual pairs of mistakes, other spellings, and synonyms. In total,
+//! these are 6,000 names. One call looks up all names for one setting, and all calls together take 0.3 ms. Less likely mistakes
+//! are not found.
 
 use std::ffi::CStr;
 
@@ -26,7 +26,8 @@ const WORDS: [(&str, &str); NAMES.len()] = [
     ("trace", "tracefile trace_file trace-file trace_to tracing logfile log_file log-file log"),
 ];
 
-/// A misspelt name in the section, and the setting that was probably meant. `section` returns the values of names.
+/// Returns a misspelt name that the section contains, and the setting that was probably meant. `section` returns the values of
+/// names.
 pub(super) fn misspelt(section: impl Fn(&[&CStr]) -> Vec<Option<String>>) -> Option<(String, &'static str)> {
     WORDS.iter().find_map(|(name, words)| {
         let wrong = mistakes(name, words);
@@ -36,13 +37,13 @@ pub(super) fn misspelt(section: impl Fn(&[&CStr]) -> Vec<Option<String>>) -> Opt
     })
 }
 
-/// Names, each followed by a NUL, in one allocation. There are many names, and they are generated in each program that loads the
-/// provider.
+/// A list of names in one allocation. Each name is followed by a NUL. One allocation saves time, because each program that
+/// loads the provider generates thousands of names.
 #[derive(Default)]
 struct Names(Vec<u8>);
 
 impl Names {
-    /// Adds the name that consists of these parts, unless it is a setting.
+    /// Adds the name that consists of `parts`, unless this name is a setting.
     fn add(&mut self, parts: &[&[u8]]) {
         let start = self.0.len();
         parts.iter().for_each(|part| self.0.extend_from_slice(part));
@@ -57,7 +58,7 @@ impl Names {
     }
 }
 
-/// Mistakes in a name, and synonyms.
+/// Returns misspelt forms and synonyms of the setting `name`.
 fn mistakes(name: &str, words: &str) -> Names {
     let right = name.as_bytes();
     let mut first_mistake = Names::default();
@@ -78,7 +79,7 @@ fn mistakes(name: &str, words: &str) -> Names {
     all
 }
 
-/// One letter inserted or substituted.
+/// Adds all names with one letter inserted or substituted.
 fn one_letter(name: &[u8], all: &mut Names) {
     for at in 0..=name.len() {
         let (before, after) = name.split_at(at);
@@ -91,7 +92,7 @@ fn one_letter(name: &[u8], all: &mut Names) {
     }
 }
 
-/// The usual mistakes: a missing or doubled letter, or two letters swapped.
+/// Adds the usual mistakes: a missing or doubled letter, or two letters swapped.
 fn usual_mistakes(name: &[u8], all: &mut Names) {
     for at in 0..name.len() {
         let (before, after) = name.split_at(at);

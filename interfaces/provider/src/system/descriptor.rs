@@ -1,13 +1,13 @@
-//! Writes to files without side effects on the program that has loaded this module. A write raises no signal in the
-//! program, does not wait, and does not change `errno`. Descriptors that the program has opened are neither closed nor
-//! written to.
+//! Opens and writes files without side effects on the program that has loaded this module. A write raises no signal in the
+//! program, does not wait, and does not change `errno`. Descriptors that the program has opened are neither closed nor written
+//! to.
 //!
 //! Regular files, FIFOs and devices that are opened by name, and terminals and pipes that are opened once more
 //! ([`super::standard`]), are written with `O_NONBLOCK`. Other files are written if `poll` reports that there is room.
 //!
-//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and no others unless it fails. The
-//! reason is that a sandbox may end a program that makes a forbidden system call. In the sandbox of OpenSSH's server,
-//! `fstat` fails, and nothing is written.
+//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and makes other system calls only after a
+//! failure. This matters because a sandbox may end a program that makes a forbidden system call. In the sandbox of OpenSSH's
+//! server, `fstat` fails, so nothing is written.
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
@@ -28,11 +28,11 @@ pub(super) fn identity(found: &libc::stat) -> Identity {
     (found.st_dev, found.st_ino)
 }
 
-/// A descriptor that the provider has opened. Its number is above those of standard input, output and error.
+/// A descriptor that the provider has opened. Its number is higher than the numbers of standard input, output and error.
 pub(crate) struct Descriptor {
     file: ManuallyDrop<File>,
-    /// The file for which the descriptor was opened. Programs may close descriptors that they have not opened
-    /// (`closefrom`), and the system may then give the same numbers to other files.
+    /// The identity of the file for which the descriptor was opened. A program may close descriptors that it has not opened
+    /// (`closefrom`), and the system may then give the same number to another file.
     pub(super) identity: Identity,
 }
 
@@ -43,7 +43,8 @@ impl Descriptor {
     /// If `number` is not open, or no more descriptors are available.
     pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
         preserve_errno(|| {
-            // SAFETY: the number is not -1. It is only passed to the system, which refuses it if no file is open with that number.
+            // SAFETY: the number is not -1. It is only passed to the system, which returns an error if no file is open with
+            // that number.
             let original = unsafe { BorrowedFd::borrow_raw(number) };
             Descriptor::new(original.try_clone_to_owned()?.into())
         })
@@ -55,7 +56,7 @@ impl Descriptor {
     /// write.
     ///
     /// # Errors
-    /// A message that says why the file cannot be opened.
+    /// An error whose message states why the file cannot be opened.
     pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
         preserve_errno(|| {
             let opened = open(path, OpenOptions::new().create(true).mode(0o600), libc::O_NOFOLLOW);
@@ -78,10 +79,10 @@ impl Descriptor {
         self.file.as_raw_fd()
     }
 
-    /// Writes all bytes, if that is possible without waiting.
+    /// Writes all bytes without waiting.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] if the reader is too slow; other errors are final.
+    /// [`ErrorKind::WouldBlock`] if the write would have to wait for the reader. All other errors are permanent.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         preserve_errno(|| {
             self.check_open()?;
@@ -92,7 +93,7 @@ impl Descriptor {
     /// Checks that the descriptor still refers to the same file.
     ///
     /// # Errors
-    /// If it does not, or if that cannot be determined, because a sandbox forbids the call.
+    /// If the descriptor refers to another file, or if a sandbox forbids the call that determines the file.
     fn check_open(&self) -> io::Result<()> {
         match status(self.number()) {
             Ok(found) if identity(&found) == self.identity => Ok(()),
@@ -105,10 +106,10 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         preserve_errno(|| {
-            // The program may have closed this descriptor and opened the same file with the same number. A descriptor
-            // that is not closed on `exec` is therefore left open.
+            // If the descriptor is not closed on `exec`, it is not the provider's: the program has closed the provider's
+            // descriptor and opened the same file with the same number. Such a descriptor is left open.
             if self.check_open().is_ok() && closes_on_exec(self.number()) {
-                // SAFETY: the descriptor is still the provider's, and it is dropped once.
+                // SAFETY: the descriptor still belongs to the provider, and it is dropped once.
                 unsafe { ManuallyDrop::drop(&mut self.file) };
             }
         });
@@ -120,11 +121,12 @@ pub(super) fn open(path: &Path, options: &mut OpenOptions, flags: c_int) -> io::
     let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = options.append(true).custom_flags(flags).open(path)?;
     // If standard input, output or error was closed, the new file may have received the number of that stream. The program must
-    // not use this file as a standard stream, so the file gets another number: a clone has a number above these.
+    // not use this file as a standard stream. The file is therefore cloned, because a clone gets a number above those of the
+    // standard streams.
     Descriptor::new(if file.as_raw_fd() <= libc::STDERR_FILENO { file.try_clone()? } else { file })
 }
 
-/// True for an open descriptor that is closed on `exec`. All descriptors of the provider are closed on `exec`.
+/// True for an open descriptor that is closed on `exec`. All descriptors of the provider have this property.
 pub(super) fn closes_on_exec(number: c_int) -> bool {
     // SAFETY: the call accepts any number, even if no file is open with that number.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
@@ -158,15 +160,15 @@ fn check(found: &libc::stat) -> io::Result<()> {
     }
 }
 
-/// The number of bytes that a pipe accepts atomically.
+/// The maximum number of bytes that are written to a pipe atomically.
 const PIECE: usize = libc::PIPE_BUF;
 
 pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     write_without_signals(|| {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // `poll` is needed because some descriptors lack O_NONBLOCK. Setting this flag would also affect the
-            // program.
+            // `poll` is needed because some descriptors do not have the flag O_NONBLOCK. Setting the flag for such a descriptor
+            // would also affect the program.
             let mut poll_fd = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
             // SAFETY: the array has one entry, which is a local variable.
             match unsafe { libc::poll(&raw mut poll_fd, 1, 0) } {

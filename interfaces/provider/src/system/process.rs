@@ -5,11 +5,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
 
-/// Number of forks between the process that loaded this module and the current one.
+/// Number of forks between the process that loaded this module and the current process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// The number of a process, and the number of forks before it. They distinguish a process from its parents and children. The process
-/// number alone is not sufficient: the first process of a container can have the same number as a process outside of the container.
+/// The number of a process, and the number of forks that led to it. Together, they distinguish a process from its parents and
+/// children. The process number alone is not sufficient: the first process of a container can have the same number as a process
+/// outside of the container.
 pub(crate) type Process = (u32, u32);
 
 pub(crate) fn current() -> Process {
@@ -34,7 +35,7 @@ pub(crate) fn at_exit(body: fn()) {
     static BODY: OnceLock<fn()> = OnceLock::new();
     extern "C" fn run() {
         if let Some(body) = BODY.get() {
-            // At the end of the process there is nowhere to report a panic.
+            // A panic here cannot be reported, because the process is ending.
             let _ = std::panic::catch_unwind(body);
         }
     }
@@ -56,9 +57,9 @@ pub(crate) fn is_privileged() -> bool {
 
 /// A value that each process creates for itself on first use.
 ///
-/// The values are in a list that only grows and has no locks. Each entry contains the process that it belongs to. The
-/// list is consistent at any time, so a fork can happen at any time. If a fork happens while a value is being created, the child
-/// neither waits for it nor uses it, because the child adds an entry of its own.
+/// The values are in a list that has no locks and to which entries are only added. Each entry contains the process to which it
+/// belongs. The list is consistent at any time, so a fork may happen at any time. If a fork happens while a value is being
+/// created, the child neither waits for it nor uses it, because the child adds an entry of its own.
 pub(crate) struct PerProcess<T> {
     newest: AtomicPtr<Node<T>>,
 }
@@ -75,13 +76,13 @@ unsafe impl<T: Send + Sync> Send for PerProcess<T> {}
 unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
 
 impl<T> PerProcess<T> {
-    /// The value of this process, if it exists.
+    /// Returns the value of this process, if it exists.
     pub(crate) fn get(&self) -> Option<&T> {
         self.find(current())?.value.get()
     }
 
-    /// The value of this process, created if necessary. If several threads need it at the same time, one of them creates it, and the
-    /// others wait.
+    /// Returns the value of this process, and creates it if it does not exist. If several threads call this function at the
+    /// same time, one of them creates the value, and all others wait.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         let process = current();
         self.find(process).unwrap_or_else(|| self.add(process)).value.get_or_init(make)
@@ -99,7 +100,7 @@ impl<T> PerProcess<T> {
         None
     }
 
-    /// Adds an entry of this process, unless another thread has added one.
+    /// Adds an entry for this process. If another thread has already added one, returns that entry.
     fn add(&self, process: Process) -> &Node<T> {
         let mut new = Box::new(Node { process, value: OnceLock::new(), older: null_mut() });
         loop {
@@ -113,7 +114,7 @@ impl<T> PerProcess<T> {
                 // SAFETY: the node lives until the list is dropped.
                 return unsafe { &*node };
             }
-            // SAFETY: the exchange has failed, so the node is not shared.
+            // SAFETY: the exchange has failed, so no other thread has a pointer to the node.
             new = unsafe { Box::from_raw(node) };
         }
     }
@@ -121,8 +122,8 @@ impl<T> PerProcess<T> {
 
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
-        /// Nodes of parent processes, whose threads and devices do not exist in this process. They are not freed, and stay
-        /// reachable, so that leak checkers do not report them.
+        /// Nodes of parent processes. Their values may refer to threads and devices that do not exist in this process, so these
+        /// nodes are never freed. They stay reachable, so that leak checkers do not report them.
         static OF_PARENTS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
         let mut next = *self.newest.get_mut();
         // SAFETY: each node comes from a box, is in one list only, and is no longer referenced.
@@ -132,7 +133,7 @@ impl<T> Drop for PerProcess<T> {
                 // SAFETY: as above.
                 drop(unsafe { Box::from_raw(this) });
             } else {
-                // The pointer is never followed.
+                // The pointer is only stored, and never dereferenced.
                 node.older = OF_PARENTS.swap(this.cast(), Ordering::AcqRel).cast();
             }
         }

@@ -1,9 +1,9 @@
 //! The files of standard output and standard error, and messages on standard error.
 //!
-//! If a program is started with standard output or standard error closed (`2>&-`), a file that the program opens later
-//! gets the descriptor number of the closed stream. Messages must not be written to such a file. The provider therefore
-//! records which files have these numbers when it is first loaded, and does not write to any other file with these
-//! numbers.
+//! If a program is started with standard output or standard error closed (`2>&-`), a file that the program opens later gets the
+//! descriptor number of the closed stream. Messages must not be written to such a file. When the provider is first loaded, it
+//! therefore records which files have the numbers of standard output and standard error. Later it does not write to any other
+//! file that has one of these numbers.
 
 use std::ffi::c_int;
 use std::fs::OpenOptions;
@@ -17,12 +17,12 @@ use super::descriptor::{
 };
 use crate::message::escaped;
 
-/// The files of standard output and standard error when the provider was first loaded. `None` for a stream that was
-/// closed or not inherited.
+/// The identities of the files of standard output and standard error when the provider was first loaded. `None` for a stream
+/// that was closed or that the program did not inherit.
 static FIRST: OnceLock<[Option<Identity>; 2]> = OnceLock::new();
 
-/// Records the files of standard output and standard error, the first time that the provider is loaded. A descriptor that is closed on
-/// `exec` was opened by the program itself.
+/// Records the files of standard output and standard error when the provider is loaded for the first time. A descriptor that is
+/// closed on `exec` is not recorded, because the program itself has opened it.
 pub(crate) fn record() {
     let inherited = |number| match status(number) {
         Ok(found) if !closes_on_exec(number) => Some(identity(&found)),
@@ -31,7 +31,7 @@ pub(crate) fn record() {
     preserve_errno(|| FIRST.get_or_init(|| [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(inherited)));
 }
 
-/// The status of a descriptor, if its file is the recorded one.
+/// Returns the status of the descriptor `number`, if its file is the recorded file.
 ///
 /// # Errors
 /// If the descriptor refers to another file, or if its file cannot be determined.
@@ -45,7 +45,7 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
     }
 }
 
-/// A copy of the descriptor of standard output or standard error. Writes to terminals and pipes do not wait.
+/// Returns a copy of the descriptor of standard output or standard error. Writes to terminals and pipes do not wait.
 ///
 /// # Errors
 /// If the descriptor is not open or does not refer to the recorded file, or if no more descriptors are available.
@@ -57,29 +57,29 @@ fn own(number: c_int, found: &libc::stat) -> io::Result<Descriptor> {
     reopened(number, found).map_or_else(|| Descriptor::copy_of(number), Ok)
 }
 
-/// Opens the terminal or the pipe of a descriptor once more, so that the new descriptor can have the flag `O_NONBLOCK`.
-/// Setting the flag of the original descriptor would also affect the program and other processes that share the
-/// descriptor. Returns `None` for other files, or if the system refuses, for example because the terminal or pipe
-/// belongs to another user.
+/// Opens the terminal or the pipe of a descriptor again, so that the new descriptor can have the flag `O_NONBLOCK`. Setting
+/// this flag for the original descriptor would also affect the program and other processes that share the descriptor. Returns
+/// `None` for files that are neither terminals nor pipes, and if the system does not allow the opening, for example because the
+/// terminal or the pipe belongs to another user.
 fn reopened(number: c_int, found: &libc::stat) -> Option<Descriptor> {
     let is_pipe = found.st_mode & libc::S_IFMT == libc::S_IFIFO;
-    // SAFETY: the call accepts any number.
+    // SAFETY: the call accepts any descriptor number.
     if !is_pipe && unsafe { libc::isatty(number) } != 1 {
         return None;
     }
-    // The symbolic link in `/proc` is followed.
+    // The name is a symbolic link in `/proc`. Opening it opens the file of the descriptor.
     let name = format!("/proc/self/fd/{number}");
     let again = open(Path::new(&name), &mut OpenOptions::new(), 0).ok()?;
     (again.identity == identity(found)).then_some(again)
 }
 
-/// Writes a message to standard error, if that is possible without waiting. After the provider has been loaded, no file is opened
-/// for the message (`may_open` is false), because the program may have entered a sandbox that forbids opening files.
+/// Writes a message to standard error, if that is possible without waiting. `may_open` must be false after the provider has
+/// been loaded: the program may then have entered a sandbox that forbids opening files, so no file is opened for the message.
 pub(crate) fn write_message(message: &str, may_open: bool) {
     const NUMBER: c_int = libc::STDERR_FILENO;
     preserve_errno(|| {
-        // If the file cannot be determined because a sandbox refuses the call, nothing is written: a failed write makes
-        // system calls for which a sandbox may end the program.
+        // If a sandbox does not allow the call that determines the file, nothing is written: a write could fail, and a failed
+        // write makes further system calls, for which a sandbox may end the program.
         let Ok(found) = recorded(NUMBER) else { return };
         let line = format!("lockstep: {}\n", escaped(message));
         let again = if may_open { reopened(NUMBER, &found) } else { None };
@@ -91,8 +91,8 @@ pub(crate) fn write_message(message: &str, may_open: bool) {
     });
 }
 
-/// Reports panics, which are bugs in this crate, with messages of this module. Rust's default hook writes to descriptor
-/// 2 even if descriptor 2 is another file. Its write may also wait or raise a signal.
+/// Makes panics, which are bugs in this crate, print their messages with [`write_message`]. Rust's default hook writes to
+/// descriptor 2 even if the program has opened another file with this number. Its write may also wait or raise a signal.
 pub(crate) fn report_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message(&info.to_string(), false))));

@@ -1,4 +1,4 @@
-//! Threads of the provider in the program's process.
+//! Starts the provider's threads in the program's process, and blocks signals.
 
 use std::ffi::c_int;
 use std::io;
@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a thread that receives no signals. `None` if that fails.
+/// Starts a thread that receives no signals. Returns `None` if the thread cannot be started.
 pub(crate) fn spawn_without_signals(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -19,18 +19,18 @@ pub(crate) fn spawn_without_signals(
 /// the process is exceeded. Their default action ends the program.
 const OF_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// Runs `body` with all signals blocked. Threads that `body` starts inherit the mask and never receive signals, because
-/// the program's signal handlers expect to run on the program's threads. Signals caused by writes in `body` are
-/// discarded; the program's signal handlers are not changed. If the signals cannot be blocked, `body` runs
-/// nevertheless.
+/// Runs `body` with all signals blocked. Threads that `body` starts inherit the signal mask, so they never receive signals.
+/// This is necessary because the program's signal handlers expect to run on the program's threads. Signals that are caused by
+/// writes in `body` are discarded, without a change of the program's signal handlers. If the signals cannot be blocked, `body`
+/// runs nevertheless.
 pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     let _blocked = Blocked::new(true);
     body()
 }
 
-/// Runs a write with all signals blocked. If nothing fails, this function itself only makes the system calls that set
-/// the thread's mask, because a sandbox may end the program for other calls. (If the program itself blocks a signal of
-/// [`OF_WRITES`], the pending signals are also read.)
+/// Runs a write with all signals blocked. If nothing fails, this function itself makes only the system calls that set the
+/// thread's signal mask, because a sandbox may end the program for other calls. Exception: if the program itself blocks a
+/// signal of [`OF_WRITES`], this function also reads the pending signals.
 ///
 /// # Errors
 /// The errors of `body`, or an error if signals cannot be blocked. In the latter case `body` does not run.
@@ -42,9 +42,9 @@ pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> 
     result
 }
 
-/// Blocks all signals until it is dropped.
+/// Blocks all signals of the current thread as long as this value exists.
 struct Blocked {
-    /// The previous mask of the thread.
+    /// The previous signal mask of the thread.
     mask: libc::sigset_t,
     /// For each signal of [`OF_WRITES`]: true if it was pending before the signals were blocked.
     pending: [bool; OF_WRITES.len()],
@@ -54,7 +54,7 @@ struct Blocked {
 
 impl Blocked {
     /// # Errors
-    /// If the mask cannot be set, as in a sandbox that refuses the call. The mask is then unchanged.
+    /// If the mask cannot be set, for example because a sandbox forbids the call. The mask is then unchanged.
     fn new(drops: bool) -> io::Result<Blocked> {
         let (mut all, mut mask) = (empty_set(), empty_set());
         // SAFETY: both sets have been initialised.
@@ -103,7 +103,7 @@ fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
 /// For each signal of [`OF_WRITES`]: true if it is pending for this thread.
 fn pending() -> [bool; OF_WRITES.len()] {
     let mut set = empty_set();
-    // SAFETY: the set has been initialised. It stays empty if the call fails.
+    // SAFETY: the set has been initialised. If the call fails, the set stays empty.
     unsafe { libc::sigpending(&mut set) };
     OF_WRITES.map(|signal| contains(&set, signal))
 }
@@ -116,7 +116,7 @@ fn take(signal: c_int) {
         libc::sigaddset(&mut set, signal);
         #[cfg(not(target_os = "macos"))]
         libc::sigtimedwait(&set, null_mut(), &libc::timespec { tv_sec: 0, tv_nsec: 0 });
-        // macOS has no `sigtimedwait`. `sigwait` does not wait here, because the signal is pending for this thread.
+        // macOS has no `sigtimedwait`. `sigwait` returns at once, because the signal is pending for this thread.
         #[cfg(target_os = "macos")]
         libc::sigwait(&set, &mut 0);
     }

@@ -157,7 +157,8 @@ impl Api {
     }
 }
 
-/// The version as a part of a message, for a driver that lacks other functions.
+/// Returns the version as a part of a message. This function is for a driver that does not export all functions that this crate
+/// requires.
 ///
 /// # Safety
 /// As [`Api::with`].

@@ -17,7 +17,7 @@ use crate::machine::emulator::{run, words_of};
 /// The behaviour of the driver, and counts of the calls that it received.
 #[derive(Default)]
 pub(super) struct Fake {
-    /// The version that the driver states.
+    /// The version that the driver reports.
     pub(super) version: c_int,
     /// The compute capability.
     pub(super) capability: (c_int, c_int),

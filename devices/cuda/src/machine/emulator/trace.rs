@@ -1,4 +1,5 @@
-//! Traces: the accesses to memory that the kernels of the two CUDA papers announce by `TRACE` (`kernels/common/platform.cuh`).
+//! Traces contain the memory accesses that the kernels of the two CUDA papers record with the macro `TRACE`
+//! (`kernels/common/platform.cuh`).
 //!
 //! The addresses depend on keys and data, so traces are for tests and for the reproductions of papers only.
 
@@ -31,8 +32,9 @@ pub struct Access {
     pub thread: u32,
 }
 
-/// The accesses of all launches of a device, launch after launch. In a launch, thread blocks follow each other, and the accesses of a
-/// thread are in the order of its program; accesses of different threads of a block may alternate. Clones share the accesses.
+/// The accesses of all launches of a device, launch after launch. Within a launch, the accesses of one thread block follow
+/// those of the previous one. The accesses of a thread are in program order, but accesses of different threads of a block may
+/// alternate. Clones share the accesses.
 #[derive(Clone, Default)]
 pub struct Trace(Arc<Mutex<Vec<Access>>>);
 

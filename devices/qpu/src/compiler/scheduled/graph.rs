@@ -9,9 +9,9 @@ use super::super::word::{Location, depends_on_flags};
 pub(super) struct Value {
     /// The operations that read the value.
     pub(super) readers: Vec<usize>,
-    /// The register in which the value must be at the end of the part.
+    /// The register that must contain the value at the end of the part.
     pub(super) home: Option<Location>,
-    /// The value that this value overwrites in part. Both have the same register.
+    /// The value of which this value overwrites a part. Both values have the same register.
     pub(super) replaces: Option<usize>,
     /// True if a reader needs the value in file A.
     pub(super) needs_a: bool,
@@ -19,8 +19,8 @@ pub(super) struct Value {
     pub(super) needs_accumulator: bool,
     /// True if another operation overwrites a part of the value.
     pub(super) is_replaced: bool,
-    /// True if an operation that overwrites a part of the value also reads it, and has a small immediate. The small immediate
-    /// takes the place of the read of file B.
+    /// True if an operation that overwrites a part of the value also reads the value and has a small immediate. The value must
+    /// then not be in file B, because the small immediate is encoded in the field for the read of file B.
     pub(super) avoids_b: bool,
 }
 
@@ -45,14 +45,15 @@ pub(super) struct Node {
     /// The values of the inputs that are variables.
     pub(super) inputs: [Option<usize>; 2],
     pub(super) output: Option<usize>,
-    /// Operations that must be executed before this one, and by how many words at least. The number of words may be zero.
+    /// The operations that must be executed before this one. For each of them, the minimum distance in words, which may be
+    /// zero.
     pub(super) after: Vec<(usize, usize)>,
-    /// The minimum number of words to the end of the part, if values are in accumulators.
+    /// The minimum number of words from this operation to the end of the part, if all values are in accumulators.
     pub(super) height: usize,
 }
 
 impl Node {
-    /// The values that the operation reads, and the value that it overwrites in part.
+    /// Returns the values that the operation reads, and the value of which it overwrites a part.
     pub(super) fn read_values<'v>(&self, values: &'v [Value]) -> impl Iterator<Item = usize> + use<'v> {
         let kept = self.output.and_then(|output| values[output].replaces);
         let [one, other] = self.inputs;
@@ -66,9 +67,9 @@ impl Node {
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) values: Vec<Value>,
-    /// The values at the start, with their locations.
+    /// The values that exist at the start of the part, with their locations.
     pub(super) at_start: Vec<(usize, Location)>,
-    /// Registers whose values are needed after the part, and for each the first operation that writes it.
+    /// The registers whose values are needed after the part. For each of them, the first operation that writes it.
     pub(super) written_homes: Vec<(Location, usize)>,
     /// The last operation that sets flags, if any.
     pub(super) last_setter: Option<usize>,
@@ -92,8 +93,8 @@ struct Builder<'h> {
 }
 
 impl Graph {
-    /// The graph of the operations of a part. `live_after` are the variables that are needed after the part. Variables with
-    /// homes are in their homes at the start and at the end of the part.
+    /// Builds the graph of the operations of a part. `live_after` contains the variables that are needed after the part. A
+    /// variable that has a home is in its home at the start and at the end of the part.
     pub(super) fn of(ops: &[Op], homes: &[Option<Location>], live_before: &Set, live_after: &Set) -> Graph {
         let graph = Graph {
             nodes: Vec::new(),
@@ -129,7 +130,7 @@ impl Graph {
         builder.graph
     }
 
-    /// True if an operation reads a value that nothing has written, or overwrites such a value in part.
+    /// True if an operation reads a value that no operation has written, or overwrites a part of such a value.
     pub(super) fn reads_unwritten(&self) -> bool {
         (0..self.values.len()).any(|value| {
             !self.values[value].readers.is_empty()
@@ -146,7 +147,7 @@ impl Graph {
                 self.nodes[before].height = self.nodes[before].height.max(height + distance);
             }
             for value in self.nodes[number].read_values(&self.values).collect::<Vec<_>>() {
-                // The operation that writes a value comes before its readers.
+                // The operation that writes a value precedes the operations that read it.
                 let writer = self.nodes[..number].iter().rposition(|node| node.output == Some(value));
                 if let Some(writer) = writer {
                     self.nodes[writer].height = self.nodes[writer].height.max(height + 1);
@@ -165,7 +166,7 @@ impl Builder<'_> {
     fn now(&mut self, variable: Variable) -> usize {
         match self.current[variable.0 as usize] {
             Some(value) => value,
-            // The variable is read before it is written. Such a program is refused later.
+            // The variable is read before it is written. The compiler rejects such a program later.
             None => {
                 let value = self.value();
                 self.current[variable.0 as usize] = Some(value);
@@ -214,7 +215,7 @@ impl Builder<'_> {
         self.graph.nodes.push(Node { op: *op, inputs, output, after, height: 0 });
     }
 
-    /// The operations that must come before an operation, in addition to the operations that write its inputs.
+    /// Returns the operations that must precede an operation, in addition to the operations that write its inputs.
     fn order(&mut self, number: usize, op: &Op) -> Vec<(usize, usize)> {
         let mut after = Vec::new();
         if depends_on_flags(op) {
@@ -239,7 +240,8 @@ impl Builder<'_> {
         let is_special = matches!(op.output, Output::Write(Write::Special(_)));
         if is_receive || is_special {
             after.extend(self.received_readers.drain(..).map(|reader| (reader, 0)));
-            // The result of a special function is in r4 three words later, and r4 must not be written before.
+            // The result of a special function is written to r4 three words later. Until then, r4 must not be written by
+            // another operation.
             after.extend(self.received.replace((number, if is_special { 3 } else { 1 })));
         }
         let reads = |read: Read| op.used_inputs().contains(&Input::Read(read));
@@ -251,14 +253,14 @@ impl Builder<'_> {
             || [Read::LoadWait, Read::StoreWait, Read::Mutex].into_iter().any(reads)
             || matches!(op.output, Output::Write(write) if write != Write::Tmu);
         if is_of_vpm {
-            // The setup of a read must come four words before the read.
+            // The setup of a read must precede the read by four words.
             let is_setup = op.output == Output::Write(Write::LoadSetup);
             let distance = |after_setup: bool| if after_setup && reads_vpm { 4 } else { 1 };
             after.extend(
                 self.last_vpm.replace((number, is_setup)).map(|(last, setup)| (last, distance(setup))),
             );
         }
-        // Other operations are not moved across semaphores and interrupts.
+        // No operation is moved across a semaphore, an interrupt or an access to the mutex.
         let is_barrier = matches!(op.action, Action::Semaphore { .. })
             || op.output == Output::Write(Write::Interrupt)
             || op.output == Output::Write(Write::Mutex)
@@ -278,7 +280,8 @@ impl Builder<'_> {
             let index = variable.0 as usize;
             let (Some(home), Some(last)) = (self.homes[index], self.current[index]) else { continue };
             self.graph.values[last].home = Some(home);
-            // The first value of a chain of values in which each overwrites the previous one in part.
+            // Values may form a chain in which each value overwrites a part of the previous one. This finds the first value of
+            // the chain.
             let chain = std::iter::successors(Some(last), |value| self.graph.values[*value].replaces);
             let written = chain.take_while(|value| Some(*value) != first[index]).last();
             let is_writer = |node: &Node| node.output.is_some() && node.output == written;
@@ -286,7 +289,7 @@ impl Builder<'_> {
                 self.graph.written_homes.push((home, writer));
             }
         }
-        // A value that is overwritten in part has the same home as the value that overwrites it.
+        // A value that is overwritten in part has the same home as the value that overwrites this part.
         for value in (0..self.graph.values.len()).rev() {
             let Some(old) = self.graph.values[value].replaces else { continue };
             if self.graph.values[old].home.is_none() {

@@ -1,8 +1,8 @@
-//! A compiler that schedules operations. Its words have operations of both ALUs where this is possible, its accumulators hold
-//! values that are used soon, and the slots after branches are filled.
+//! A compiler that schedules operations. Where possible, it combines operations of both ALUs in one word, stores values that
+//! are used soon in accumulators, and fills the delay slots of branches.
 //!
-//! Variables that are needed across labels and branches have a register for the whole program. Operations between labels and
-//! branches are reordered.
+//! Variables that are needed across labels and branches have a register for the whole program. Operations are reordered only
+//! within a part, that is, between two labels or branches.
 
 mod graph;
 mod place;
@@ -22,21 +22,21 @@ use crate::isa::registers::{FILE, VPM_SETUP};
 use crate::isa::{BranchCondition, Instruction};
 use graph::Graph;
 
-/// Decisions of the compiler that were found by search, in the order of the operations of a program. Without hints, the
-/// compiler decides itself.
+/// Decisions of the compiler that were found by search, in the order of the operations of a program. Where there is no hint,
+/// the compiler decides by its own rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints {
     /// The number that is added to the priority of an operation. Without hints, the priority is 16 for each word of the
     /// longest chain of dependent operations.
     pub priorities: Vec<i8>,
-    /// The preferred registers for the result of an operation. 0 is accumulators, then file A; 1 is accumulators, then file B; 2
-    /// is file A; 3 is file B. With other values, the compiler decides.
+    /// The preferred registers for the result of an operation. 0 means accumulators, then file A. 1 means accumulators, then
+    /// file B. 2 means file A. 3 means file B. For any other value, the compiler decides by its own rules.
     pub kinds: Vec<u8>,
 }
 
 impl Hints {
-    /// Reads the format that [`fmt::Display`] writes: a priority and a kind for each operation, with `-` for none. Any other text
-    /// means no hint.
+    /// Reads the format that [`fmt::Display`] writes: for each operation a priority and a kind, with `-` if there is no hint.
+    /// Any other text also means that there is no hint.
     pub fn parse(text: &str) -> Hints {
         let pair = |word: &str| {
             let (priority, kind) = word.split_once(':').unwrap_or((word, "-"));
@@ -54,7 +54,7 @@ impl Hints {
         self.kinds.get(number).copied().filter(|kind| *kind < 4)
     }
 
-    /// The hints for the operations from this number on.
+    /// Returns the hints for the operations from `number` on.
     fn from(&self, number: usize) -> Hints {
         Hints {
             priorities: self.priorities.get(number..).unwrap_or_default().to_vec(),
@@ -97,8 +97,8 @@ struct Part {
 impl Part {
     /// The words of the part, including the branch at its end.
     fn words(&self, hints: &Hints, homes: &Homes) -> Result<Vec<Instruction>, CompileError> {
-        // The return address is written before the last words of the part are executed, because these words fill the
-        // slots after the branch.
+        // The last words of the part fill the slots after the branch. The return address is therefore written before these
+        // words are executed.
         let link = match &self.ending {
             Ending::Branch(Item::Call { link, .. }) => homes.locations[link.0 as usize],
             _ => None,
@@ -161,7 +161,8 @@ fn parts(code: &Code, live: &Live, homes: &Homes) -> Vec<Part> {
     parts
 }
 
-/// Ends the words of a part with a branch, whose slots are filled by the last words, or with the end of the program.
+/// Appends the end of a part to its words: a branch, whose delay slots are filled with the last words of the part, or the end
+/// of the program.
 fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending, homes: &Homes) {
     // The first word of the next part may read any variable, and the VPM.
     if words.last().is_some_and(writes_file) {
@@ -256,7 +257,7 @@ impl Homes {
                         op.writes().into_iter().for_each(|variable| must_be_a.insert(variable));
                     }
                     pairs.extend(one.zip(other));
-                    // A small immediate takes the place of the read of file B.
+                    // A small immediate is encoded in the field for the read of file B.
                     let has_small = op.used_inputs().iter().any(|i| matches!(i, super::ir::Input::Small(_)));
                     if has_small && !matches!(op.action, Action::Move) {
                         pairs.extend(one.map(|one| (one, one)));
@@ -268,8 +269,8 @@ impl Homes {
         Homes::choose(code, &crossing, &must_be_a, &pairs)
     }
 
-    /// Assigns a separate register to each variable, in the file that has fewer of the variables that are read together with
-    /// it.
+    /// Assigns a separate register to each variable. Its file is the one that contains fewer of the variables that are read
+    /// together with it.
     fn choose(
         code: &Code,
         crossing: &Set,
@@ -283,14 +284,14 @@ impl Homes {
             for (one, other) in pairs.iter().filter(|(one, other)| *one == variable || *other == variable) {
                 let partner = if *one == variable { other } else { one };
                 match homes.locations[partner.0 as usize] {
-                    // The other input is a small immediate.
+                    // The second input is a small immediate, which also uses the read of file B.
                     None if *partner == variable => in_b += 1,
                     Some(Location::A(_)) => in_a += 1,
                     Some(Location::B(_)) => in_b += 1,
                     _ => {}
                 }
             }
-            // Both files need registers for other values.
+            // Both files must keep free registers for values that are needed only within a part.
             let left = crossing.iter().filter(|other| *other >= variable);
             let forced = left.filter(|other| must_be_a.contains(*other)).count() as u8;
             let is_a_full = next_a + forced >= 20;

@@ -1,6 +1,6 @@
-//! The placement of operations in words. Words are filled one after the other, with the operations whose inputs are available.
-//! Operations with the longest chains of dependent operations come first. The register of a result is chosen when the operation is
-//! placed.
+//! The placement of operations in words. Words are filled one after the other, with operations whose inputs are available. Of
+//! these, the operations with the longest chains of dependent operations are placed first. The register of a result is chosen
+//! when the operation is placed.
 
 use super::super::CompileError;
 use super::super::ir::{Action, Input, Op, Output, Rotation};
@@ -11,12 +11,12 @@ use super::registers::{ACCUMULATORS, Kind, ORDERS, Place, Registers};
 use crate::isa::Instruction;
 use crate::sim::Hazards;
 
-/// The number of consecutive words without an operation after which a value is moved out of an accumulator, and the number
-/// after which the compiler gives up.
+/// Limits for consecutive words in which no operation could be placed. After `PATIENCE` words, a value is moved out of an
+/// accumulator. After `LIMIT` words, the compilation fails.
 const PATIENCE: usize = 4;
 const LIMIT: usize = 64;
 
-/// The number that is added to the priority of an operation for each value of which it is the last reader.
+/// The number that is added to the priority of an operation for each value of which the operation is the last reader.
 const LAST_READER: i64 = 40;
 
 /// The current content of a word.
@@ -93,7 +93,7 @@ impl<'g> Placer<'g> {
         let mut registers = Registers::new(graph.written_homes.iter().map(height).collect());
         let mut copies = vec![Vec::new(); graph.values.len()];
         for (value, location) in &graph.at_start {
-            // The last word of the previous part writes no variable, so the first word of this part can read all
+            // The last word of the previous part writes no variable. Therefore the first word of this part can read all
             // variables.
             copies[*value].push(Place { location: *location, from: 0 });
             if let Some(holder) = registers.holder(*location) {
@@ -123,7 +123,7 @@ impl<'g> Placer<'g> {
         for node in &ready {
             self.try_node(*node, &mut word, now, false);
         }
-        // An operation that both ALUs can execute goes to the mul ALU if the add ALU can execute another operation.
+        // An operation that both ALUs can execute is placed in the mul ALU if another operation can be placed in the add ALU.
         for node in &ready {
             let action = self.graph.nodes[*node].op.action;
             if self.placed_at[*node].is_none() && matches!(action, Action::Move | Action::Either(..)) {
@@ -145,7 +145,8 @@ impl<'g> Placer<'g> {
         has_placed
     }
 
-    /// The operations that may be executed now, considering the required order and the availability of their inputs.
+    /// Returns the operations that may be executed now: their inputs are available, and all operations that must precede them
+    /// have been placed.
     fn ready(&self, now: usize) -> Vec<usize> {
         let is_ready = |number: &usize| {
             let node = &self.graph.nodes[*number];
@@ -171,7 +172,7 @@ impl<'g> Placer<'g> {
         self.priorities[number] + LAST_READER * freed as i64
     }
 
-    /// False for a constant that no operation could use yet.
+    /// False if the operation loads a constant that no other operation could use yet.
     fn is_wanted(&self, number: usize, now: usize) -> bool {
         let node = &self.graph.nodes[number];
         let (Action::Constant(_), Some(value)) = (node.op.action, node.output) else { return true };
@@ -183,8 +184,8 @@ impl<'g> Placer<'g> {
             })
     }
 
-    /// True if the value that an operation overwrites in part has been written. The operation does not read this value: the ALU
-    /// leaves the other parts of the register unchanged.
+    /// True if the operation overwrites no value in part, or if the value of which it overwrites a part has been written. The
+    /// operation does not read that value: the ALU leaves the other parts of the register unchanged.
     fn is_kept_written(&self, node: &Node, now: usize) -> bool {
         let kept = node.output.and_then(|output| self.graph.values[output].replaces);
         kept.is_none_or(|kept| {
@@ -332,7 +333,7 @@ impl<'g> Placer<'g> {
         }
         let height = self.lowest_reader(value);
         let kinds = self.kinds(number, value);
-        // A register is free if this operation is the last reader of its value.
+        // If this operation is the last reader of an input, the register of the input becomes free for the result.
         let mut free = kinds.iter().filter_map(|kind| self.registers.free(*kind, height)).collect::<Vec<_>>();
         for input in node.inputs.into_iter().flatten() {
             let is_last = self.readers_left[input] == 1 && self.graph.values[input].home.is_none();
@@ -398,7 +399,7 @@ impl<'g> Placer<'g> {
         if is_a { Kind::A } else { Kind::B }
     }
 
-    /// The height of the lowest operation that has yet to read a value.
+    /// Returns the smallest height of the operations that have yet to read a value.
     fn lowest_reader(&self, value: usize) -> usize {
         let left =
             self.graph.values[value].readers.iter().filter(|reader| self.placed_at[**reader].is_none());
@@ -452,13 +453,13 @@ impl<'g> Placer<'g> {
         // Copies in accumulators come first, because reads of accumulators never conflict.
         self.copies[value].push(Place { location, from: now + latency });
         self.copies[value].sort_by_key(|copy| !matches!(copy.location, Location::Accumulator(_)));
-        // A result that nothing reads needs no register.
+        // If no operation reads the result, its register is freed at once.
         if self.readers_left[value] == 0 {
             self.release_copies(value);
         }
     }
 
-    /// Copies inputs of operations that cannot be placed in any word because of the registers of their inputs.
+    /// Copies inputs of operations that no word could execute with the present registers of these inputs.
     fn try_copies(&mut self, ready: &[usize], word: &mut Word, now: usize) {
         for number in ready {
             if word.whole.is_some() || word.mul.is_some() && word.add.is_some() {
@@ -477,7 +478,7 @@ impl<'g> Placer<'g> {
         if matches!(node.op.action, Action::Constant(_) | Action::Semaphore { .. } | Action::Receive) {
             return true;
         }
-        // Copies that are readable only from the next word on are included.
+        // This includes copies that can only be read from the next word on.
         self.input_choices(number, usize::MAX).into_iter().any(|inputs| {
             let op = Op { pack: 0, ..node.op };
             let placed = Placed { op, inputs, target: Target::Nothing, is_mul };
@@ -524,8 +525,8 @@ impl<'g> Placer<'g> {
         false
     }
 
-    /// Frees accumulators with values that no operation reads soon: accumulators whose values are also in other registers, and
-    /// one accumulator whose value can be moved to a file by an idle ALU.
+    /// Frees accumulators whose values no operation reads soon. This concerns all accumulators whose values are also in other
+    /// registers, and one accumulator whose value an idle ALU can move to a file.
     fn evict(&mut self, ready: &[usize], word: &mut Word, now: usize) {
         for number in 0..ACCUMULATORS {
             let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };
@@ -559,7 +560,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Moves a value out of an accumulator, if the readers of the values in all accumulators wait for other values.
+    /// Moves a value out of an accumulator. Called if all accumulators contain values whose readers wait for other values.
     fn spill(&mut self, word: &mut Word, now: usize) {
         for number in 0..ACCUMULATORS {
             let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };

@@ -18,7 +18,7 @@ pub(super) struct Registers {
     a: [Option<usize>; FILE as usize],
     b: [Option<usize>; FILE as usize],
     pub(super) accumulators: [Option<usize>; ACCUMULATORS as usize],
-    /// Registers whose values are needed after the part, and for each the height of the operation that writes it.
+    /// The registers whose values are needed after the part. For each of them, the height of the operation that writes it.
     pub(super) homes: Vec<(Location, usize)>,
 }
 
@@ -52,9 +52,9 @@ impl Registers {
         }
     }
 
-    /// A free register for a value whose readers all have heights above `height`. If an operation of the part will write the
-    /// register for a later part, the value must be read before that. So the height of that operation must be below the heights of
-    /// all readers, and none of the readers waits for it.
+    /// Returns a free register for a value whose readers all have heights above `height`. An operation of the part may have to
+    /// write the register for a later part. In this case the value must be read before this write. The height of the writing
+    /// operation must therefore be below the heights of all readers, so that no reader depends on it.
     pub(super) fn free(&self, kind: Kind, height: usize) -> Option<Location> {
         let first = |holders: &[Option<usize>], location: fn(u8) -> Location| {
             let all = holders.iter().zip(0..).filter(|(holder, _)| holder.is_none());
@@ -82,7 +82,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a register. r4 counts as an accumulator, although it is none of r0 to r3.
+    /// Returns the kind of a register. r4 counts as an accumulator, although values cannot be assigned to it.
     pub(super) fn of(location: Location) -> Kind {
         match location {
             Location::A(_) => Kind::A,

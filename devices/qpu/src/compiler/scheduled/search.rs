@@ -1,17 +1,17 @@
-//! The search for hints. A change is kept if it does not make a part of a program longer.
+//! Searches for hints. A change of the hints is kept if it does not make a part of the program longer.
 
 use super::super::CompileError;
 use super::super::flow::live;
 use super::super::ir::Code;
 use super::{Hints, Homes, Part, parts};
 
-/// Hints are not searched for parts with fewer operations.
+/// The minimum number of operations of a part for which hints are searched.
 const FEWEST: usize = 16;
 
 /// The largest change of a priority in one attempt.
 const STEP: i8 = 40;
 
-/// A generator of pseudo-random numbers, which may be predictable (xorshift, Marsaglia 2003).
+/// A generator of pseudo-random numbers (xorshift, Marsaglia 2003). The numbers need not be unpredictable.
 struct Numbers(u64);
 
 impl Numbers {

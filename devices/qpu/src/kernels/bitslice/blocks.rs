@@ -1,4 +1,4 @@
-//! All passes that read blocks: ECB, CBC and CFB decryption, XTS, and chains of many messages.
+//! The programs for all passes that read blocks: ECB, CBC and CFB decryption, XTS, and serial passes over many messages.
 
 use super::ops::Ops;
 use super::rounds::{Planes, Round, add_key};
@@ -11,13 +11,13 @@ use crate::lang::{Kernel, element, uniform};
 /// Bytes of a plane of tweaks.
 const BYTES_OF_PLANE: u32 = 64;
 
-/// The data with which blocks are combined.
+/// The data with which a program combines the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Combination {
     /// No data: ECB.
     None,
-    /// The result is XORed with other data. For CBC decryption these are the previous ciphertext blocks. For CFB decryption they
-    /// are the input, and the blocks that are encrypted are the previous ciphertext blocks.
+    /// The result is XORed with further data. For CBC decryption, these data are the previous ciphertext blocks. For CFB
+    /// decryption, the previous ciphertext blocks are encrypted, and the further data are the input.
     Data,
     /// Input and result are XORed with a tweak: XTS.
     Tweak,
@@ -25,7 +25,7 @@ pub enum Combination {
     Chain,
 }
 
-/// How a program processes blocks: its direction, and the data with which it combines them.
+/// The kind of a program for blocks: its direction, and the data with which it combines the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Blocks {
     /// True if blocks are decrypted.
@@ -50,16 +50,19 @@ struct Places {
 
 /// Encrypts or decrypts each block.
 ///
-/// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of rounds minus
-/// one; the addresses of the input, of the output, and of the data with which blocks are combined (any address for ECB and chains); the
-/// number of units; and the number of bytes from a unit of this QPU to the next. The round keys are in the order in which they are added.
-/// A round key has 16 words. The highest eight bits of each word contain one byte of the key. The first round key is at a multiple of 4096, and each is 256 bytes after the previous one.
-/// The constant of the S-box is part of the round keys: of all but the first for encryption, and of all but the last for decryption.
+/// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of
+/// rounds minus one; the addresses of the input, of the output, and of the data with which blocks are combined (any address for
+/// ECB and chains); the number of units; and the number of bytes from a unit of this QPU to the next. The round keys are in the
+/// order in which they are added. A round key has 16 words. The highest eight bits of each word contain one byte of the key.
+/// The address of the first round key is a multiple of 4096, and each further round key is 256 bytes after the previous one.
+/// The constant of the S-box has been XORed into the round keys: for encryption into all except the first, and for decryption
+/// into all except the last.
 ///
-/// The tweaks of a unit are eight vectors: word i of vector b has bit b of byte i of 32 tweaks.
+/// The tweaks of a unit are eight vectors. Word i of vector b contains bit b of byte i of 32 tweaks.
 ///
-/// The program may read and write memory outside the data, up to the number of bytes of one step: before the output and before the
-/// data with which the result is combined, and after the input and the tweaks. The output and the other data must not overlap.
+/// The program may access memory outside the data, up to the number of bytes of one step. It may write before the output. It
+/// may read before the data with which the result is combined, and after the input and the tweaks. The output and the other
+/// data must not overlap.
 pub fn blocks(kind: Blocks) -> Code {
     let mut k = Kernel::new();
     let keys = k.var(uniform() + (element() << 2));
@@ -119,7 +122,7 @@ pub fn blocks(kind: Blocks) -> Code {
     k.finish()
 }
 
-/// The planes of the next unit, XORed with the first round key.
+/// Computes the planes of the next unit, XORed with the first round key.
 fn start_unit(ops: &mut Ops<'_>, state: &State, places: &Places) {
     state.first_key(ops, 0);
     let tweaks = Tweaks::request(ops, places);
@@ -168,7 +171,7 @@ impl Tweaks {
         self.next = ops.add_op(AddOp::Add, self.next, self.stride);
     }
 
-    /// Receives all tweaks of the unit, and adds them to planes.
+    /// Receives all tweaks of the unit, and XORs them with the planes.
     fn add(mut self, ops: &mut Ops<'_>, planes: Planes) -> Planes {
         std::array::from_fn(|bit| {
             ops.receive();
@@ -181,8 +184,9 @@ impl Tweaks {
     }
 }
 
-/// The transfers between the rounds of a unit: the result of the previous unit, and the input of the next unit. Returns the
-/// number of rounds between the transfers. After these rounds, the load of the second half of the input must be completed.
+/// Makes the transfers between the rounds of a unit: writes the result of the previous unit, and loads the input of the next
+/// unit. Returns the number of rounds that are executed between the transfers. After these rounds, the load of the second half
+/// of the input must be completed.
 fn transfers(ops: &mut Ops<'_>, state: &State, places: &Places) -> u32 {
     if places.combination == Combination::Data {
         places.start_other(ops, state, Half::First);

@@ -1,4 +1,4 @@
-//! CTR: the planes of counter blocks are computed, and the result is combined with the data.
+//! The program for CTR. It computes the planes of the counter blocks, and combines the result with the data.
 
 use super::ops::Ops;
 use super::rounds::Round;
@@ -10,19 +10,21 @@ use crate::lang::{Int, Kernel, element, uniform};
 /// The bits of the numbers 0 to 31, as planes.
 const NUMBERS: [u32; 5] = [0xaaaa_aaaa, 0xcccc_cccc, 0xf0f0_f0f0, 0xff00_ff00, 0xffff_0000];
 
-/// Number of rounds of a unit before the second half of the previous unit is combined with its data.
+/// Number of rounds of a unit that are executed before the second half of the previous unit is combined with its data.
 const EARLY_ROUNDS: u32 = 4;
 
 /// CTR with a counter of 32 bits.
 ///
-/// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of rounds minus one;
-/// the addresses of input and output; the number of units; the counter of the first block, which is a multiple of 32; the difference to the
-/// counter of the next unit of this QPU; and the address of three vectors. Each round key has 16 words with a byte in their highest bits. The
-/// first round key is at a multiple of 4096, and each is 256 bytes after the previous one. The program may read and write as many bytes
-/// before the input and before the output as one unit for each QPU has. The vectors are: the first round key XORed with the bytes of the
-/// counter block (zero for the last four), all in the highest bits; the number of bits by which the counter is shifted left for each byte of
-/// the block; and 0xff000000 for the last four bytes, and zero for the others. The constant of the S-box is part of all round keys except the
-/// first.
+/// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of
+/// rounds minus one; the addresses of input and output; the number of units; the counter of the first block, which is a
+/// multiple of 32; the difference to the counter of the next unit of this QPU; and the address of three vectors. Each round key
+/// has 16 words. The highest eight bits of each word contain one byte of the key. The address of the first round key is a
+/// multiple of 4096, and each further round key is 256 bytes after the previous one. The program may read memory before the
+/// input and write memory before the output, up to the bytes of one unit for each QPU. The first vector contains, in the
+/// highest bits, the first round key XORed with the bytes of the counter block; for this XOR, the last four bytes of the
+/// counter block are zero. The second vector contains, for each byte of the block, the number of bits by which the counter is
+/// shifted left. The third vector contains 0xff000000 for the last four bytes, and zero for all other bytes. The constant of
+/// the S-box has been XORed into all round keys except the first.
 pub fn ctr() -> Code {
     let mut k = Kernel::new();
     let keys = k.var(uniform() + (element() << 2));
@@ -48,7 +50,7 @@ pub fn ctr() -> Code {
     wait_for_store(ops, None);
     state.start_load(ops, input);
     let planes = state.last_round(ops, Round::EncryptLast);
-    // The program does not wait earlier, because the load takes about 200 clocks.
+    // The load takes about 200 clocks, so the program waits for it only here.
     wait_for_load(ops, Some(planes[0]));
     state.set_up_reads(ops);
     state.set_up_writes(ops);
@@ -70,7 +72,7 @@ pub fn ctr() -> Code {
     k.finish()
 }
 
-/// Bytes from a unit of this QPU to the next: 16 for each block.
+/// The number of bytes from a unit of this QPU to its next unit: 16 for each block.
 fn step(ops: &mut Ops<'_>, counter_step: Variable) -> Variable {
     ops.with_small(AddOp::Shl, counter_step, 4)
 }
@@ -82,14 +84,14 @@ fn counter_planes(ops: &mut Ops<'_>, state: &State, counter: Variable, vectors: 
     let masked = ops.and(shifted, mask);
     let bytes = ops.xor(masked, start);
     for pair in (0..4).rev() {
-        // Shifting by n sets C to bit 32 - n and N to bit 31 - n.
+        // Shifting left by n sets C to bit 32 - n and N to bit 31 - n.
         ops.flags(AddOp::Shl, Input::Variable(bytes), 7 - 2 * pair as u32);
         for (plane, condition) in [(2 * pair + 1, Condition::Carry), (2 * pair, Condition::Negative)] {
             ops.set_small_if(state.planes[plane], 0, Condition::Always);
             ops.set_small_if(state.planes[plane], u32::MAX, condition);
         }
     }
-    // The last byte of the counter counts the blocks.
+    // The number of a block within its unit is XORed into the last byte of the counter.
     ops.flags(AddOp::Sub, Input::Read(Read::Element), 15);
     for (plane, number) in state.planes.into_iter().zip(NUMBERS) {
         let number = ops.constant(number);

@@ -1,8 +1,9 @@
-//! The circuits of the S-box as gates, some of which are rewritten for the mul ALU.
+//! The circuits of the S-box as gates. Some of the gates are rewritten for the mul ALU.
 //!
-//! The add ALU has all operations on bits, and limits the speed of a round. The mul ALU can add and subtract bytes without carries.
-//! If no bit is set in both values, their sum equals their XOR. If one value has all bits of the other, their difference equals
-//! their XOR. The values of the gates for all 256 input bytes show whether two gates have such a property.
+//! Only the add ALU has operations on bits, so it limits the speed of a round. The mul ALU can add and subtract bytes. If two
+//! values have no bit in common, their sum equals their XOR. If the first value has all bits of the second value, their
+//! difference equals their XOR. The values of the gates for all 256 input bytes show which pairs of gates have one of these
+//! properties.
 
 use std::cell::RefCell;
 use std::ops::{BitAnd, BitXor};
@@ -20,7 +21,8 @@ pub enum Kind {
     Difference,
 }
 
-/// A gate. Values 0 to 7 are the bits of the input, with the lowest bit first. The values of the gates follow.
+/// A gate. The numbers 0 to 7 are the bits of the input, with the lowest bit first. All further numbers are the values of
+/// gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
     /// The operation of the gate.
@@ -31,7 +33,7 @@ pub struct Gate {
     pub value: usize,
 }
 
-/// Gates in an order in which they can be computed, and the values of the bits of the result.
+/// The gates of a circuit, and the numbers of the values that are the bits of the result.
 #[derive(Debug, Clone)]
 pub struct Circuit {
     /// The gates, in an order in which they can be computed.
@@ -81,7 +83,7 @@ pub fn forward() -> Circuit {
     Circuit::new(&recorded.borrow(), outputs.map(|wire| wire.value)).rewritten()
 }
 
-/// The inverse S-box of values from which the constant has been removed.
+/// The inverse S-box, for values from which the constant of the S-box has been removed.
 pub fn inverse() -> Circuit {
     let recorded = RefCell::new(Vec::new());
     let outputs =
@@ -129,7 +131,7 @@ impl Circuit {
         tables
     }
 
-    /// A circuit with the same outputs and fewer gates of the add ALU, as far as the rules below allow.
+    /// Returns a circuit with the same outputs and, as far as the rules below allow, fewer gates of the add ALU.
     fn rewritten(mut self) -> Circuit {
         let tables = self.tables();
         for place in 0..self.gates.len() {
@@ -165,7 +167,8 @@ impl Circuit {
         }
     }
 
-    /// `v = a ^ b` and `w = v & a`: with `q = a & b` instead of `w`, `w = a - q` and `v = w + (b - q)`.
+    /// Rewrites `v = a ^ b` and `w = v & a`. The new gate `q = a & b` replaces the AND of `w`. Then `w = a - q` and `v = w + (b
+    /// - q)`.
     fn with_and_of_inputs(&mut self, v: usize) -> bool {
         let Some(place) = self.gates.iter().position(|gate| gate.value == v) else { return false };
         let [one, other] = self.gates[place].inputs;
@@ -188,7 +191,7 @@ impl Circuit {
         false
     }
 
-    /// `v = p ^ r` where `q = p & r` is a gate: `v = (p - q) + (r - q)`.
+    /// Rewrites `v = p ^ r`, if there is a gate `q = p & r`. Then `v = (p - q) + (r - q)`.
     fn with_known_and(&mut self, v: usize, tables: &[Table]) -> bool {
         let ands: Vec<Gate> = self
             .gates
@@ -217,7 +220,7 @@ impl Circuit {
         false
     }
 
-    /// True if a value is computed from another one.
+    /// True if `value` is `on`, or is computed from `on`.
     fn depends(&self, value: usize, on: usize) -> bool {
         value == on
             || self

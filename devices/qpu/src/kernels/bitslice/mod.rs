@@ -1,5 +1,5 @@
-//! Bitsliced kernels, which process 32 blocks at once by operations on bits: element i of register b has bit b of byte i of 32
-//! blocks. No address and no branch depends on keys or data. These kernels are the default.
+//! Bitsliced kernels. They process 32 blocks at once with operations on bits. Element i of register b contains bit b of byte i
+//! of 32 blocks. No address and no branch depends on keys or data. These kernels are the default.
 
 mod blocks;
 mod ctr;
@@ -20,7 +20,7 @@ use crate::isa::Instruction;
 /// A program, with hints for the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitsliceProgram {
-    /// The name of the program and of the file of its hints.
+    /// The name of the program. The file with its hints has the same name.
     pub name: &'static str,
     /// The processing of blocks; `None` for CTR.
     pub blocks: Option<Blocks>,
@@ -68,7 +68,7 @@ pub const PROGRAMS: [BitsliceProgram; 8] = [
 ];
 
 impl BitsliceProgram {
-    /// The operations of the program, before registers are allocated.
+    /// Returns the operations of the program, before registers are allocated.
     pub fn code(&self) -> Code {
         self.blocks.map_or_else(ctr, blocks)
     }
@@ -81,7 +81,7 @@ impl BitsliceProgram {
     /// Compiles the program with its hints.
     ///
     /// # Panics
-    /// Does not panic, because a test compiles all programs.
+    /// Panics if the program does not fit into the registers. This does not happen, because a test compiles all programs.
     pub fn compile(&self) -> Vec<Instruction> {
         scheduled::compile(&self.code(), &self.hints()).expect("a kernel that fits into the registers")
     }

@@ -39,12 +39,12 @@ impl Ops<'_> {
         self.of_variables(Action::Add(AddOp::And), a, b)
     }
 
-    /// The XOR of two values without a common bit.
+    /// Computes the XOR of two values without a common bit, as a sum.
     pub(super) fn sum(&mut self, a: Variable, b: Variable) -> Variable {
         self.of_variables(SUM, a, b)
     }
 
-    /// The XOR of a value with a second value whose bits are all set in the first.
+    /// Computes the XOR of two values, as a difference. All bits of `b` must be set in `a`.
     pub(super) fn difference(&mut self, a: Variable, b: Variable) -> Variable {
         self.of_variables(DIFFERENCE, a, b)
     }
@@ -79,7 +79,7 @@ impl Ops<'_> {
         }
     }
 
-    /// Rotates within the quads: element i moves to i + n.
+    /// Rotates within the quads: element i of a quad moves to (i + n) mod 4.
     pub(super) fn quad(&mut self, a: Variable, by: u8) -> Variable {
         let variable = self.code.variable();
         let op = self.push(Action::Move, [Input::Variable(a); 2], Output::Variable(variable));
@@ -91,7 +91,8 @@ impl Ops<'_> {
         self.result(Action::Move, [Input::Variable(a); 2])
     }
 
-    /// In the elements that meet a condition, replaces a variable by another variable, rotated: element i moves to i + n.
+    /// In the elements that meet a condition, replaces the variable `to` by the rotated variable `from`: element i moves to i +
+    /// n.
     pub(super) fn rotate_if(&mut self, to: Variable, from: Variable, by: u8, condition: Condition) {
         let op = self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to));
         (op.rotation, op.condition) = (Some(Rotation::Full(by)), condition);
@@ -139,7 +140,7 @@ impl Ops<'_> {
         self.push(Action::Move, [Input::Variable(from); 2], Output::Write(to));
     }
 
-    /// Waits for a DMA transfer, after a variable has been computed.
+    /// Waits for a DMA transfer. If a variable is given, the wait follows the computation of this variable.
     pub(super) fn wait_after(&mut self, read: Read, variable: Option<Variable>) {
         match variable {
             Some(variable) => {
@@ -170,7 +171,7 @@ impl Ops<'_> {
         self.push(Action::Move, [Input::Variable(a); 2], Output::Write(Write::Vpm)).unpack = 4 + byte;
     }
 
-    /// Sets one byte of each element to the next vector of the VPM.
+    /// Replaces one byte of each element by the next vector of the VPM.
     pub(super) fn byte_from_vpm(&mut self, a: Variable, byte: u8) {
         self.push(Action::Move, [Input::Read(Read::Vpm); 2], Output::Variable(a)).pack = 4 + byte;
     }

@@ -1,11 +1,11 @@
-//! The rounds of AES on bit planes: element i of plane b has bit b of byte i of 32 blocks.
+//! The rounds of AES on bit planes. Element i of plane b contains bit b of byte i of 32 blocks.
 
 use super::gates::{self, Circuit, Kind};
 use super::ops::Ops;
 use crate::compiler::{Input, Read, Variable};
 use crate::isa::{AddOp, Condition};
 
-/// The bits of a byte in 32 blocks, with the lowest bit first.
+/// The planes of the eight bits of a byte, with the lowest bit first.
 pub(super) type Planes = [Variable; 8];
 
 /// The kind of a round.
@@ -23,7 +23,7 @@ impl Round {
     }
 }
 
-/// The planes after each of their bytes has been replaced by the circuit, which is the S-box or its inverse.
+/// Applies a circuit, which is the S-box or its inverse, to each byte of the planes.
 fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
     let mut values: Vec<Option<Variable>> = vec![None; circuit.values];
     for (value, plane) in values.iter_mut().zip(planes) {
@@ -41,13 +41,14 @@ fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
     circuit.outputs.map(|output| values[output].expect("all gates are computed"))
 }
 
-/// For each row, a word that sets a different flag when it is shifted left by one: no flag, N, C and Z.
+/// For each row, a word that sets a different flag if it is shifted left by one. Row 0 sets no flag, row 1 sets N, row 2 sets
+/// C, and row 3 sets Z.
 pub(super) const ROWS: [u32; 4] = [1, 0x4000_0000, 0x8000_0001, 0];
 
-/// The row of a byte is the number of its element modulo four. ShiftRows moves row r by r columns, which are 4 r elements, towards
-/// lower elements. All planes stay in accumulators during this function.
+/// Computes ShiftRows, or InvShiftRows. The row of a byte is the number of its element modulo four. ShiftRows moves row r by r
+/// columns, which are 4 r elements, towards lower elements. All planes stay in accumulators during this function.
 fn shift_rows_in_place(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
-    // Shifting the number of the element by 31 sets N to its bit 0 and C to its bit 1.
+    // Shifting the number of an element left by 31 sets N to bit 0 of the number, and C to bit 1.
     ops.flags(AddOp::Shl, Input::Read(Read::Element), 31u32.wrapping_sub(32));
     for plane in planes {
         // Rows 1 and 3 move by one column. Then rows 2 and 3 move by two columns.
@@ -56,8 +57,8 @@ fn shift_rows_in_place(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
     }
 }
 
-/// ShiftRows, or InvShiftRows, of planes that may be in any register, with one operation for each plane more than
-/// [`shift_rows_in_place`]. `rows` has the words [`ROWS`].
+/// Computes ShiftRows, or InvShiftRows, of planes that may be in any register. For each plane, this requires one operation more
+/// than [`shift_rows_in_place`]. `rows` contains the words [`ROWS`].
 fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: bool) {
     ops.flags(AddOp::Shl, Input::Variable(rows), 1);
     for plane in planes {
@@ -68,18 +69,18 @@ fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: boo
     }
 }
 
-/// Adds the received round key to planes. The bytes of the round key are in the highest bits of the elements.
+/// XORs the received round key into planes. The bytes of the round key are in the highest bits of the elements.
 pub(super) fn add_key(ops: &mut Ops<'_>, planes: Planes) {
     for pair in (0..4).rev() {
-        // Shifting by n sets C to bit 32 - n and N to bit 31 - n. These are the bits of planes 2 pair + 1 and 2 pair.
+        // Shifting left by n sets C to bit 32 - n and N to bit 31 - n. These are the bits of planes 2 pair + 1 and 2 pair.
         ops.flags(AddOp::Shl, Input::Received, 7 - 2 * pair as u32);
         ops.complement_if(planes[2 * pair + 1], Condition::Carry);
         ops.complement_if(planes[2 * pair], Condition::Negative);
     }
 }
 
-/// Adds, to each byte of a column, four times the sum of this byte and the byte two rows below. InvMixColumns is this step
-/// followed by MixColumns.
+/// To each byte of a column, adds four times the sum of this byte and the byte two rows below, in the field of AES.
+/// InvMixColumns consists of this step and MixColumns.
 fn prepare_inverse_mix(ops: &mut Ops<'_>, planes: Planes) -> Planes {
     let opposite = planes.map(|plane| ops.quad(plane, 2));
     let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], opposite[bit]));
@@ -99,15 +100,15 @@ fn prepare_inverse_mix(ops: &mut Ops<'_>, planes: Planes) -> Planes {
     })
 }
 
-/// MixColumns and the addition of the received round key. The result is written to variables.
+/// Computes MixColumns and XORs the received round key. The result is written to the variables `to`.
 fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
-    // `next` is the byte of the next row. `opposite` is the sum of the bytes two and three rows below.
+    // `next` is the byte one row below. `opposite` is the sum of the bytes two and three rows below.
     let next = planes.map(|plane| ops.quad(plane, 3));
     let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], next[bit]));
     let opposite = sums.map(|plane| ops.quad(plane, 2));
     add_key(ops, next);
     for bit in 0..8 {
-        // The result is twice the sum of the byte and the next byte, plus the other terms.
+        // The result is twice the sum of the byte and the next byte, plus `next` and `opposite`.
         let below = sums[(bit + 7) % 8];
         let mut double = below;
         if matches!(bit, 1 | 3 | 4) {
@@ -119,8 +120,8 @@ fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
     }
 }
 
-/// A round that ends with the addition of the received round key. The planes are variables that keep their values across
-/// rounds. After the last round, the result is in the returned variables.
+/// Executes a round, which ends with the addition of the received round key. The planes are variables that keep their values
+/// between rounds. After the last round, the result is in the returned variables.
 pub(super) fn round(ops: &mut Ops<'_>, planes: Planes, rows: Variable, round: Round) -> Planes {
     let circuit = if round.is_inverse() { gates::inverse() } else { gates::forward() };
     let substituted = substituted(ops, &circuit, planes);

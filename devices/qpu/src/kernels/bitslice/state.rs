@@ -1,7 +1,8 @@
-//! Common parts of the programs: variables that keep their values, round keys, and the transfers of a QPU.
+//! Common parts of the bitsliced programs: variables that keep their values during the whole program, round keys, and the
+//! transfers of a QPU.
 //!
-//! A QPU has four rows of the VPM, so the data of a unit are loaded and stored in halves. The programs start the transfers between
-//! rounds, so that they do not have to wait for a transfer.
+//! A QPU uses four rows of the VPM, so the data of a unit are loaded and stored in two halves. The programs start the transfers
+//! between rounds, so that the rounds hide the time of the transfers.
 
 use super::ops::Ops;
 use super::rounds::{Planes, ROWS, Round, round};
@@ -13,17 +14,17 @@ use crate::lang::{Int, Var};
 /// Number of bytes of a unit, which has 32 blocks.
 pub const UNIT: usize = 512;
 
-/// Number of bytes from a round key in memory to the next. With this number, adding one to a byte of the address gives the address of
-/// the next key. The number is also half of the bytes of a unit.
+/// Number of bytes from a round key in memory to the next round key. With this number, adding one to one byte of an address
+/// gives the address of the next key. The number is also half of the bytes of a unit.
 pub const KEY_STRIDE: u32 = 256;
 
-/// Setups without the rows of a QPU. VECTORS: 16 reads or writes of 16 consecutive bytes of the VPM. LOAD and STORE: transfers of
-/// four rows of 64 bytes.
+/// Words for setups, without the bits for the rows of a QPU. VECTORS sets up 16 reads or writes of 16 consecutive bytes of the
+/// VPM. LOAD and STORE set up transfers of four rows of 64 bytes.
 const VECTORS: u32 = 1 << 12 | 1 << 11;
 const LOAD: u32 = 1 << 31 | 3 << 24 | 4 << 16 | 1 << 12;
 const STORE: u32 = 1 << 31 | 4 << 23 | 16 << 16 | 1 << 14;
 
-/// A half of a unit. It has 16 blocks, which are two bytes of each of eight registers.
+/// A half of a unit. It contains 16 blocks, which occupy two bytes of each element of eight registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
     First,
@@ -39,7 +40,7 @@ impl Half {
     }
 }
 
-/// Variables that keep their values.
+/// The variables that keep their values during the whole program.
 pub(super) struct State {
     /// The setups for the rows of this QPU: for reads and writes of the VPM, and for DMA loads and stores.
     vpm: Variable,
@@ -71,8 +72,8 @@ impl State {
             let rows = ops.with_small(AddOp::Shl, me.variable(), shift);
             ops.add_op(AddOp::Or, word, rows)
         };
-        // The rows start at row 4 * me: 16 vectors of bytes for each QPU. The number of the row is at bit 4 for loads and at
-        // bit 7 for stores.
+        // The rows of a QPU start at row 4 * me, and contain 16 vectors of bytes. The number of the row is at bit 4 of the word
+        // for loads, and at bit 7 of the word for stores.
         let vpm = row_of(ops, VECTORS, 4);
         let (load, store) = (row_of(ops, LOAD, 6), row_of(ops, STORE, 9));
         // There are no bytes between stored rows.
@@ -95,7 +96,7 @@ impl State {
         }
     }
 
-    /// Requests round key number 0 or 1. Later requests are for the following keys.
+    /// Requests the round key with number 0 or 1. Later requests are for the keys that follow it.
     pub(super) fn first_key(&self, ops: &mut Ops<'_>, number: u8) {
         match number {
             0 => ops.set(self.next_key, self.keys),
@@ -144,7 +145,7 @@ impl State {
         }
     }
 
-    /// Writes a half of the blocks to the VPM.
+    /// Writes a half of the computed blocks to the VPM.
     pub(super) fn write(&self, ops: &mut Ops<'_>, half: Half) {
         for byte in half.bytes() {
             self.bytes.into_iter().for_each(|register| ops.byte_to_vpm(register, byte));
@@ -158,7 +159,7 @@ impl State {
         }
     }
 
-    /// An address plus half of a unit.
+    /// Returns an address plus half of the bytes of a unit.
     pub(super) fn second(&self, ops: &mut Ops<'_>, address: Variable) -> Variable {
         ops.add_op(AddOp::Add, address, self.key_stride)
     }
@@ -169,7 +170,7 @@ impl State {
         ops.code.items.push(Item::Call { target: self.subroutine, link: self.link });
     }
 
-    /// Executes the remaining rounds before the last one, after `executed` rounds.
+    /// Executes all rounds before the last round, except the `executed` rounds that have already been executed.
     pub(super) fn call_rest(&self, ops: &mut Ops<'_>, executed: u32) {
         ops.with_small(AddOp::Sub, self.rounds, executed);
         ops.last_to(self.count);
@@ -213,12 +214,12 @@ fn rows(ops: &mut Ops<'_>) -> Variable {
     rows
 }
 
-/// Waits until the last store has ended, after a variable has been computed.
+/// Waits until the last store has ended. If a variable is given, the wait follows the computation of this variable.
 pub(super) fn wait_for_store(ops: &mut Ops<'_>, after: Option<Variable>) {
     ops.wait_after(Read::StoreWait, after);
 }
 
-/// Waits until the last load has ended, after a variable has been computed.
+/// Waits until the last load has ended. If a variable is given, the wait follows the computation of this variable.
 pub(super) fn wait_for_load(ops: &mut Ops<'_>, after: Option<Variable>) {
     ops.wait_after(Read::LoadWait, after);
 }

@@ -1,4 +1,4 @@
-//! Conversion between planes and bytes: in each byte position of 8 registers, the 8 x 8 bits are transposed.
+//! Converts between planes and bytes. For each byte position of eight registers, the 8 x 8 bits are transposed.
 
 use super::ops::Ops;
 use super::rounds::Planes;
@@ -14,7 +14,7 @@ pub(super) fn transposed(ops: &mut Ops<'_>, mut planes: Planes, to: Planes) {
             2 => 0x3333_3333,
             _ => 0x5555_5555,
         });
-        // A product with 2^(8 - n) / 255 shifts a byte right by n if the lowest n bits of the byte are zero.
+        // If the lowest n bits of a byte are zero, a product with the fraction 2^(8 - n) / 255 shifts the byte right by n.
         let factor = ops.constant((0x0100_u32 >> distance) * 0x0101_0101);
         for low in (0..8).filter(|register| register & distance == 0) {
             let pair = [planes[low], planes[low + distance]];
