@@ -1,5 +1,6 @@
 //! Tests of the subcommand `lockstep-lab lab`.
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -23,7 +24,13 @@ fn sections_are_written_as_they_are_measured() {
     let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();
     let next = || {
         let mut buffer = vec![0; 1 << 16];
-        let length = here.recv(&mut buffer).unwrap();
+        // A process that is stopped and continued gets this error from a call with a timeout.
+        let length = loop {
+            match here.recv(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received.unwrap(),
+            }
+        };
         String::from_utf8(buffer[..length].to_vec()).unwrap()
     };
     let (first, second, third) = (next(), next(), next());
