@@ -131,14 +131,14 @@ async function drain(stream) {
 async function cobblestone(length) {
     const data = noise(length);
     const keyFile = web.generateKeyFile();
-    const imported = await subtle.importKey('raw', noise(32), 'AES-GCM', false, ['encrypt']);
-    // WebCrypto encrypts the same bytes in chunks of the same length, with `flight` concurrent calls.
-    const webcrypto = (flight) => async () => {
-        const iv = new Uint8Array(12);
-        for (let at = 0; at < data.length; at += flight * CHUNK) {
+    const imported = await subtle.importKey('raw', noise(32), 'AES-GCM', false, ['encrypt', 'decrypt']);
+    const parameters = { name: 'AES-GCM', iv: new Uint8Array(12) };
+    // WebCrypto encrypts or decrypts the same bytes in chunks of the same length, with `flight` concurrent calls.
+    const webcrypto = (operation, input, chunk, flight) => async () => {
+        for (let at = 0; at < input.length; at += flight * chunk) {
             await Promise.all(Array.from({ length: flight }, (_, index) => {
-                const part = data.subarray(at + index * CHUNK, at + (index + 1) * CHUNK);
-                return subtle.encrypt({ name: 'AES-GCM', iv }, imported, part);
+                const part = input.subarray(at + index * chunk, at + (index + 1) * chunk);
+                return subtle[operation]({ ...parameters }, imported, part);
             }));
         }
     };
@@ -147,30 +147,36 @@ async function cobblestone(length) {
     for await (const part of source(data).pipeThrough(web.encryptStream({ keyFile }))) parts.push(part);
     const sealed = Buffer.concat(parts);
     const open = (backend) => () => drain(source(sealed).pipeThrough(web.decryptStream({ keyFile, backend })));
+    const chunks = new Uint8Array(length + (length / CHUNK) * 16);
+    for (let index = 0; index < length / CHUNK; index++) {
+        const part = await subtle.encrypt(parameters, imported, data.subarray(index * CHUNK, (index + 1) * CHUNK));
+        chunks.set(new Uint8Array(part), index * (CHUNK + 16));
+    }
     const found = await times({
         'encrypt, auto': seal('auto'),
         'encrypt, wasm': seal('wasm'),
+        'WebCrypto encrypt, 1 call in flight': webcrypto('encrypt', data, CHUNK, 1),
+        'WebCrypto encrypt, 64 in flight': webcrypto('encrypt', data, CHUNK, 64),
         'decrypt, auto': open('auto'),
-        'WebCrypto GCM, 1 call in flight': webcrypto(1),
-        'WebCrypto GCM, 64 calls in flight': webcrypto(64),
-    }, 3);
+        'WebCrypto decrypt, 64 in flight': webcrypto('decrypt', chunks, CHUNK + 16, 64),
+    }, 5);
     print(`Cobblestone-256, ${length / MIB} MiB`, found, 'MB/s', (time) => length / time / 1e6);
-    const best = Math.min(found['WebCrypto GCM, 1 call in flight'], found['WebCrypto GCM, 64 calls in flight']);
-    console.log(`  auto is ${(best / found['encrypt, auto']).toFixed(2)} of WebCrypto's rate`);
+    for (const direction of ['encrypt', 'decrypt']) {
+        const ratio = found[`WebCrypto ${direction}, 64 in flight`] / found[`${direction}, auto`];
+        console.log(`  ${direction}, auto, is ${ratio.toFixed(2)} of WebCrypto's rate`);
+    }
 }
 
-/** Measures the rate of several workers, each of which encrypts by WebAssembly. */
+/** Measures the sum of the rates of several workers, each of which encrypts by WebAssembly. */
 async function workers(length) {
+    const all = Array.from({ length: 4 }, () => new Worker(new URL(import.meta.url), { workerData: { length } }));
+    const next = (worker) => new Promise((resolve) => worker.once('message', resolve));
+    await Promise.all(all.map(next));
     const found = {};
-    for (const count of [1, 2, 4]) {
-        const all = Array.from({ length: count }, () => new Worker(new URL(import.meta.url), { workerData: { length } }));
-        const next = (worker) => new Promise((resolve) => worker.once('message', resolve));
-        await Promise.all(all.map(next));
-        const start = performance.now();
-        await Promise.all(all.map((worker) => (worker.postMessage('go'), next(worker))));
-        found[`${count} workers, wasm`] = (performance.now() - start) / 1000 / count;
-        await Promise.all(all.map((worker) => worker.terminate()));
-    }
+    for (const [name, time] of Object.entries(await times(Object.fromEntries([1, 2, 4].map((count) => [count, () => {
+        return Promise.all(all.slice(0, count).map((worker) => (worker.postMessage('go'), next(worker))));
+    }]))))) found[`${name} workers, wasm`] = time / name;
+    await Promise.all(all.map((worker) => worker.terminate()));
     print(`Cobblestone-256 in workers, ${length / MIB} MiB each`, found, 'MB/s', (time) => length / time / 1e6);
 }
 
@@ -196,7 +202,7 @@ if (isMainThread) {
     const run = () => drain(source(data).pipeThrough(web.encryptStream({ keyFile, backend: 'wasm' })));
     await run();
     parentPort.postMessage('ready');
-    parentPort.once('message', async () => {
+    parentPort.on('message', async () => {
         await run();
         parentPort.postMessage('done');
     });

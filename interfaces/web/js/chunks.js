@@ -1,14 +1,6 @@
 // Seals and opens runs of chunks by WebAssembly or by WebCrypto.
 
-import { backends, call, failure, importKey, live, subtle } from './module.js';
-
-export const CHUNK = 16384;
-export const TAG = 16;
-export const SEALED = CHUNK + TAG;
-export const HEADER = 56;
-const MAX_CHUNKS = 2 ** 38;
-/** The length of the first line of an envelope. */
-const FIRST_LINE = 17;
+import { CHUNK, FIRST_LINE, HEADER, MAX_CHUNKS, SEALED, TAG, backends, call, failure, importKey, live, subtle } from './module.js';
 
 /** The largest run, in chunks: 1 MiB. */
 export const MOST = 64;
@@ -47,16 +39,22 @@ export class ChunkCipher {
     #chunks;
     #direction;
     #backend;
+    #unit;
     #key;
+    // The nonce of the message, and the parameters of a call of WebCrypto. The tag has the default length.
     #nonce;
+    #parameters;
 
     /** Makes the cipher of the message `chunks`. The cipher owns it, even if this function fails. `direction` is `seal` or `open`. */
     static async create(chunks, direction, backend) {
         const cipher = new ChunkCipher();
         [cipher.#chunks, cipher.#direction, cipher.#backend] = [chunks, direction, backends(backend)];
+        cipher.#unit = direction === 'seal' ? CHUNK : SEALED;
         if (cipher.#backend === 'wasm') return cipher;
         try {
-            cipher.#nonce = call(() => chunks.nonce(0));
+            const nonce = call(() => chunks.nonce(0));
+            cipher.#nonce = new DataView(nonce.buffer);
+            cipher.#parameters = { name: 'AES-GCM', iv: new DataView(nonce.slice().buffer) };
             cipher.#key = await importKey(call(() => chunks.rawKey()), [direction === 'seal' ? 'encrypt' : 'decrypt']);
             return cipher;
         } catch (error) {
@@ -75,63 +73,72 @@ export class ChunkCipher {
         return this.isMeasured ? LEAST : 1;
     }
 
-    /** Seals or opens a run whose first chunk has the number `first`. `ends` is true if the message ends with the run. */
-    async run(first, data, ends) {
+    /**
+     * Seals or opens a run whose first chunk has the number `first`. The run consists of `parts`, which are consecutive bytes of the message;
+     * each part but the last one of a message consists of whole chunks. `ends` is true if the message ends with the run. Returns the results
+     * in one or more pieces. The caller may change the parts when the call has returned its promise.
+     */
+    async run(first, parts, ends) {
         live(this.#chunks);
-        const unit = this.#direction === 'seal' ? CHUNK : SEALED;
-        if (first + Math.floor(data.length / unit) + (ends ? 1 : 0) > MAX_CHUNKS) {
+        const length = parts.reduce((sum, part) => sum + part.length, 0);
+        if (first + Math.floor(length / this.#unit) + (ends ? 1 : 0) > MAX_CHUNKS) {
             throw failure('too-long', 'too long: the format holds at most 2^38 chunks (4 PiB less a byte); split the data');
         }
-        if (this.#backend !== 'auto') return this.#by(this.#backend, first, data, ends);
+        if (this.#backend !== 'auto') return this.#by(this.#backend, first, parts, ends);
         const choice = choices[this.#direction];
         const backend = choice.backend;
-        if (!choice.isOpen) return this.#by(backend, first, data, ends);
+        if (!choice.isOpen) return this.#by(backend, first, parts, ends);
         const start = performance.now();
-        const result = await this.#by(backend, first, data, ends);
-        choice.record(backend, data.length, performance.now() - start);
+        const result = await this.#by(backend, first, parts, ends);
+        choice.record(backend, length, performance.now() - start);
         return result;
     }
 
-    #by(backend, first, data, ends) {
-        if (backend === 'webcrypto') return this.#byWebCrypto(first, data, ends);
-        return call(() => this.#chunks[this.#direction](first, data, ends));
-    }
-
-    async #byWebCrypto(first, data, ends) {
-        const seals = this.#direction === 'seal';
-        const [from, to] = seals ? [CHUNK, SEALED] : [SEALED, CHUNK];
-        const count = Math.floor(data.length / from) + (ends ? 1 : 0);
-        if (!seals && ends && data.length % SEALED < TAG) {
-            // WebAssembly reports the truncation.
-            return call(() => this.#chunks.open(first, data, true));
-        }
-        const result = new Uint8Array(data.length + (seals ? count : -count) * TAG);
-        const work = Array.from({ length: count }, async (_, index) => {
-            const parameters = { name: 'AES-GCM', iv: this.#nonceOf(first + index), tagLength: 8 * TAG };
-            const part = data.subarray(index * from, (index + 1) * from);
-            const done = await (seals ? subtle().encrypt(parameters, this.#key, part) : this.#open(parameters, part, first + index));
-            result.set(new Uint8Array(done), index * to);
+    // Calls `work` for each part with the number of the first chunk, the part, and true if the message ends with the part.
+    #each(first, parts, ends, work) {
+        parts.forEach((part, index) => {
+            work(first, part, ends && index === parts.length - 1);
+            first += Math.floor(part.length / this.#unit);
         });
-        await Promise.all(work);
-        return result;
     }
 
-    async #open(parameters, part, chunk) {
+    #by(backend, first, parts, ends) {
+        // WebAssembly reports truncations.
+        const isTruncated = this.#direction === 'open' && ends && parts.at(-1).length % SEALED < TAG;
+        if (backend === 'webcrypto' && !isTruncated) return this.#byWebCrypto(first, parts, ends);
+        const pieces = [];
+        this.#each(first, parts, ends, (...part) => pieces.push(call(() => this.#chunks[this.#direction](...part))));
+        return pieces;
+    }
+
+    // Each result of WebCrypto is a piece of its own: joining the results would take a third of the time of the encryption.
+    async #byWebCrypto(first, parts, ends) {
+        const operation = this.#direction === 'seal' ? 'encrypt' : 'decrypt';
+        const [webcrypto, parameters, key, unit] = [subtle(), this.#parameters, this.#key, this.#unit];
+        const work = [];
+        this.#each(first, parts, ends, (number, part, isLast) => {
+            // If the last part of a message consists of whole chunks, an empty chunk follows.
+            for (let at = 0; at < part.length || (isLast && at === part.length); at += unit) {
+                this.#setNonce(number++);
+                work.push(webcrypto[operation](parameters, key, part.subarray(at, at + unit)));
+            }
+        });
         try {
-            return await subtle().decrypt(parameters, this.#key, part);
-        } catch {
+            return (await Promise.all(work)).map((piece) => new Uint8Array(piece));
+        } catch (error) {
+            if (operation === 'encrypt') throw error;
+            const chunk = first + (await Promise.allSettled(work)).findIndex(({ status }) => status === 'rejected');
             const from = `chunk ${chunk} (plaintext from byte ${chunk * CHUNK})`;
             throw failure('damaged', `${from} is not authentic: the data were damaged, changed or cut off there; get an intact copy`);
         }
     }
 
-    // Returns the nonce of a chunk: the nonce of the message XOR the big-endian number of the chunk.
-    #nonceOf(chunk) {
-        const nonce = this.#nonce.slice();
-        const view = new DataView(nonce.buffer);
-        view.setUint32(8, view.getUint32(8) ^ (chunk >>> 0));
-        view.setUint32(4, view.getUint32(4) ^ Math.floor(chunk / 2 ** 32));
-        return nonce;
+    // Sets the nonce in the parameters to that of a chunk: the nonce of the message XOR the big-endian number of the chunk. WebCrypto copies
+    // its parameters before its call returns.
+    #setNonce(chunk) {
+        const { iv } = this.#parameters;
+        iv.setUint32(8, this.#nonce.getUint32(8) ^ (chunk >>> 0));
+        iv.setUint32(4, this.#nonce.getUint32(4) ^ Math.floor(chunk / 2 ** 32));
     }
 
     /** Wipes the key. */
@@ -167,4 +174,16 @@ export async function openingCipher(key, start, length, backend) {
 /** Makes the error for encrypted data that end too early. */
 export function truncated(length) {
     return failure('truncated', `the encrypted data end too early, after ${length} bytes: they were cut off; get a complete copy`);
+}
+
+/** Joins the pieces of a run. */
+export function join(pieces) {
+    if (pieces.length === 1) return pieces[0];
+    const all = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+    let at = 0;
+    for (const piece of pieces) {
+        all.set(piece, at);
+        at += piece.length;
+    }
+    return all;
 }

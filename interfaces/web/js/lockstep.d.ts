@@ -39,14 +39,14 @@ export interface DecryptOptions {
     backend?: Backend;
 }
 
-/** Encrypts a stream, in the formats of docs/file-format.md. */
-export function encryptStream(options: EncryptOptions): TransformStream<Uint8Array, Uint8Array>;
+/** Encrypts a stream, in the formats of docs/file-format.md. The result is for `pipeThrough`, or for `pipeTo` to and from its two sides. */
+export function encryptStream(options: EncryptOptions): ReadableWritablePair<Uint8Array, Uint8Array>;
 
 /**
  * Decrypts a stream. Only verified plaintext is returned. Only the end of the stream shows that the file is complete. So if the stream
  * fails, discard all of its output.
  */
-export function decryptStream(options: DecryptOptions): TransformStream<Uint8Array, Uint8Array>;
+export function decryptStream(options: DecryptOptions): ReadableWritablePair<Uint8Array, Uint8Array>;
 
 /** Generates a key file. Returns its text. */
 export function generateKeyFile(): Uint8Array;

@@ -10,6 +10,12 @@ export function failure(code, message) {
 // This module contains a function that returns a vector. A browser without SIMD128 refuses the module.
 const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
 
+/**
+ * The format of files, set by `init`: the bytes of a chunk, of its tag, of both, and of the header of a message; the bytes of the first line
+ * of an envelope; and the number of chunks that a message has at most.
+ */
+export let CHUNK, TAG, SEALED, HEADER, FIRST_LINE, MAX_CHUNKS;
+
 let loading;
 let compiled;
 let unusable = failure('not-loaded', 'Lockstep is not loaded: await init() first');
@@ -38,6 +44,7 @@ async function load(source) {
     }
     compiled = await compile(source);
     await start({ module_or_path: compiled });
+    [CHUNK, TAG, SEALED, HEADER, FIRST_LINE, MAX_CHUNKS] = exported.layout();
     unusable = undefined;
 }
 

@@ -1,8 +1,8 @@
 // Reads encrypted files with random access.
 
-import { CHUNK, HEADER, MOST, SEALED, envelopeLength, openingCipher, truncated } from './chunks.js';
+import { MOST, envelopeLength, join, openingCipher, truncated } from './chunks.js';
 import { keyForDecryption, optionsForDecryption } from './keys.js';
-import { call, failure, live } from './module.js';
+import { CHUNK, HEADER, SEALED, call, failure, live } from './module.js';
 
 /** The number of bytes that are read first. They are enough to recognise the formats of other programs. */
 const START = 4096;
@@ -66,7 +66,7 @@ class EncryptedFile {
         const length = Math.min(count * SEALED, this.#length - from);
         const data = await this.#source.read(this.#start + from, length);
         if (data.length < length) throw truncated(this.#start + from + data.length);
-        return live(this.#cipher).run(first, data, from + length === this.#length);
+        return join(await live(this.#cipher).run(first, [data], from + length === this.#length));
     }
 
     /** Wipes the key. The object cannot be used afterwards. */

@@ -1,31 +1,171 @@
 // Encrypted files as streams.
 
-import { CHUNK, ChunkCipher, HEADER, MOST, SEALED, envelopeLength, openingCipher } from './chunks.js';
+import { ChunkCipher, MOST, envelopeLength, join, openingCipher } from './chunks.js';
 import { keyForDecryption, keyForEncryption, optionsForDecryption } from './keys.js';
-import { backends, bytes, call } from './module.js';
+import { CHUNK, HEADER, SEALED, backends, bytes, call } from './module.js';
 
-/** The maximum number of bytes that are processed at the same time. */
-const IN_FLIGHT = 2 << 20;
+/**
+ * A stream starts another run only if at most this number of bytes are processed or wait for the reader: one run of the greatest length. More
+ * runs at the same time would not be faster.
+ */
+const IN_FLIGHT = 1.25 * 2 ** 20;
+
+/** A reader is slow if it takes more time than this for a result, in milliseconds. A reader in memory takes some microseconds. */
+const SLOW = 0.1;
+
+/** The number of consecutive requests of a slow reader, after which results are joined. A single one can be a pause of the engine. */
+const SLOW_REQUESTS = 2;
+
+/**
+ * A pair of a writable and a readable stream with the behaviour of a `TransformStream`, and one addition: a slow reader, for example a file,
+ * gets results that are joined to pieces of up to a mebibyte. Other readers get each result as it is, since joining takes a third of the
+ * time of the encryption.
+ */
+class Pair {
+    #reader;
+    #writer;
+    #free;
+    // The results that wait for the reader, and their length in bytes.
+    #results = [];
+    #waiting = 0;
+    // The time and the number of the results that the reader got last.
+    #time = 0;
+    #count = 0;
+    #slowRequests = 0;
+    // Ends the request of a reader for which there are no results yet.
+    #answer;
+    // Ends the wait of a writer.
+    #wake;
+    #isEnded = false;
+    #failed;
+
+    /** `write` is called with each piece of data, and `end` after the last one. `free` is called at every end. */
+    constructor({ start, write, end, free }) {
+        this.#free = free;
+        this.readable = new ReadableStream({
+            start: (controller) => void (this.#reader = controller),
+            pull: () => this.#pull(),
+            cancel: (reason) => this.fail(reason),
+        }, { highWaterMark: 0 });
+        this.writable = new WritableStream({
+            start: (controller) => {
+                this.#writer = controller;
+                // Ends the wait of a writer, whereas `abort` is called only after this wait.
+                controller.signal?.addEventListener('abort', () => this.#stop(controller.signal.reason));
+                return this.#run(start);
+            },
+            write: (data) => this.#run(() => write(bytes(data, 'a chunk of the stream'))),
+            close: () => this.#run(async () => {
+                await end();
+                free();
+                this.#isEnded = true;
+                if (this.#waiting === 0) this.#close();
+            }),
+            abort: (reason) => this.#stop(reason),
+        }, { highWaterMark: 2 });
+    }
+
+    async #run(work) {
+        try {
+            await work();
+        } catch (error) {
+            this.fail(error);
+            throw error;
+        }
+        // Frees what the work has made since the failure.
+        if (this.#failed) this.#free();
+    }
+
+    /** The length of the results that wait for the reader, in bytes. */
+    get waiting() {
+        return this.#waiting;
+    }
+
+    /** Passes results to the reader. */
+    put(results) {
+        const found = results.filter((result) => result.length > 0);
+        if (!this.#failed && this.#answer && found.length > 0) {
+            this.#enqueue(found);
+            this.#answer();
+            this.#answer = undefined;
+        } else if (!this.#failed) {
+            this.#results.push(...found);
+            this.#waiting += found.reduce((sum, result) => sum + result.length, 0);
+        }
+        this.#wake?.();
+    }
+
+    /** Waits until a condition is true. The condition is checked when results were passed or taken. */
+    async until(isTrue) {
+        while (!this.#failed && !isTrue()) await new Promise((resolve) => (this.#wake = resolve));
+        if (this.#failed) throw this.#failed.reason;
+    }
+
+    /** Reports a failure to the reader and to the writer. */
+    fail(reason) {
+        if (this.#failed) return;
+        this.#stop(reason);
+        this.#writer.error(reason);
+    }
+
+    // Reports a failure to the reader. The writer knows it.
+    #stop(reason) {
+        if (this.#failed) return;
+        this.#failed = { reason };
+        this.#free();
+        this.#results = [];
+        this.#reader.error(reason);
+        this.#answer?.();
+        this.#wake?.();
+    }
+
+    #pull() {
+        if (this.#slowRequests < SLOW_REQUESTS) {
+            const isSlow = performance.now() - this.#time > SLOW * this.#count;
+            this.#slowRequests = isSlow && this.#count > 0 ? this.#slowRequests + 1 : 0;
+        }
+        if (this.#results.length === 0) return new Promise((resolve) => (this.#answer = resolve));
+        let [count, length] = [0, 0];
+        do length += this.#results[count++].length;
+        while (count < this.#results.length && length + this.#results[count].length <= MOST * SEALED);
+        this.#waiting -= length;
+        this.#enqueue(this.#results.splice(0, count));
+        if (this.#isEnded && this.#waiting === 0) this.#close();
+        this.#wake?.();
+        return undefined;
+    }
+
+    #enqueue(results) {
+        const pieces = this.#slowRequests < SLOW_REQUESTS ? results : [join(results)];
+        pieces.forEach((piece) => this.#reader.enqueue(piece));
+        [this.#time, this.#count] = [performance.now(), pieces.length];
+    }
+
+    #close() {
+        this.#reader.close();
+        this.#answer?.();
+    }
+}
 
 /** The runs of chunks of a stream. Several runs are processed at the same time, and their results are enqueued in order. */
 class Runs {
-    #controller;
+    #pair;
     #cipher;
     #unit;
     #next = 0;
     // The bytes that do not fill a run yet, and the number of these bytes.
     #rest;
     #filled = 0;
-    #flight = [];
     #pending = 0;
     #last = Promise.resolve();
 
-    constructor(controller, cipher, unit) {
-        [this.#controller, this.#cipher, this.#unit] = [controller, cipher, unit];
+    constructor(pair, cipher, unit) {
+        [this.#pair, this.#cipher, this.#unit] = [pair, cipher, unit];
     }
 
     /** Starts the processing of the full runs of the data so far, and keeps the other bytes. */
     async add(data) {
+        const parts = [];
         if (this.#filled > 0) {
             const part = data.subarray(0, this.#rest.length - this.#filled);
             this.#rest.set(part, this.#filled);
@@ -33,17 +173,18 @@ class Runs {
             data = data.subarray(part.length);
             if (this.#filled < this.#rest.length) return;
             this.#filled = 0;
-            await this.#start(this.#rest, false);
+            parts.push(this.#rest);
         }
-        const most = MOST * this.#unit;
-        while (data.length >= this.#least) {
-            const run = data.subarray(0, Math.min(most, data.length - (data.length % this.#unit)));
-            data = data.subarray(run.length);
-            await this.#start(run, false);
+        while (parts.length > 0 || data.length >= this.#least) {
+            if (data.length >= this.#least) {
+                const part = data.subarray(0, Math.min(MOST * this.#unit, data.length - (data.length % this.#unit)));
+                data = data.subarray(part.length);
+                parts.push(part);
+            }
+            await this.#start(parts.splice(0), false);
         }
         if (data.length === 0) return;
-        // A new buffer is needed, because work may still read the previous one.
-        this.#rest = new Uint8Array(this.#least);
+        if (this.#rest?.length !== this.#least) this.#rest = new Uint8Array(this.#least);
         this.#rest.set(data);
         this.#filled = data.length;
     }
@@ -54,58 +195,46 @@ class Runs {
 
     /** Processes the remaining bytes as the end of the message, and waits for all runs. */
     async end() {
-        await this.#start(this.#filled > 0 ? this.#rest.subarray(0, this.#filled) : new Uint8Array(0), true);
+        await this.#start([this.#filled > 0 ? this.#rest.subarray(0, this.#filled) : new Uint8Array(0)], true);
         await this.#last;
     }
 
-    async #start(run, ends) {
-        const work = this.#cipher.run(this.#next, run, ends);
-        this.#next += run.length / this.#unit;
-        this.#pending += run.length;
+    async #start(parts, ends) {
+        const length = parts.reduce((sum, part) => sum + part.length, 0);
+        const work = this.#cipher.run(this.#next, parts, ends);
+        this.#next += length / this.#unit;
+        this.#pending += length;
         const earlier = this.#last;
         this.#last = (async () => {
             // Both promises are awaited at once, so that every failure is handled.
-            const [, result] = await Promise.all([earlier, work]);
-            if (result.length > 0) this.#controller.enqueue(result);
-            this.#pending -= run.length;
+            const [, pieces] = await Promise.all([earlier, work]);
+            this.#pending -= length;
+            this.#pair.put(pieces);
         })();
-        // The next `await` reports the failure to the writer. The controller reports it to the reader at once.
-        this.#last.catch((error) => {
-            this.#cipher.free();
-            this.#controller.error(error);
-        });
-        this.#flight.push(this.#last);
-        while (this.#pending > IN_FLIGHT || (this.#cipher.isMeasured && this.#flight.length > 0)) await this.#flight.shift();
+        this.#last.catch((error) => this.#pair.fail(error));
+        const isFull = () => this.#pending + this.#pair.waiting > IN_FLIGHT || (this.#cipher.isMeasured && this.#pending > 0);
+        await this.#pair.until(() => !isFull());
     }
-}
-
-function stream(transformer) {
-    return new TransformStream(transformer, undefined, { highWaterMark: 2 });
 }
 
 /** Encrypts a stream of bytes. */
 export function encryptStream(options) {
     let cipher, runs;
-    return stream({
-        async start(controller) {
+    const pair = new Pair({
+        async start() {
             const backend = backends(options?.backend);
             const { key, envelope } = await keyForEncryption(options);
             const chunks = newMessage(key, envelope);
             const header = call(() => chunks.header());
             cipher = await ChunkCipher.create(chunks, 'seal', backend);
-            const start = new Uint8Array(envelope.length + header.length);
-            start.set(envelope);
-            start.set(header, envelope.length);
-            controller.enqueue(start);
-            runs = new Runs(controller, cipher, CHUNK);
+            pair.put([join([envelope, header])]);
+            runs = new Runs(pair, cipher, CHUNK);
         },
-        transform: (data) => freeing(() => cipher, () => runs.add(bytes(data, 'a chunk of the stream'))),
-        async flush() {
-            await runs.end();
-            cipher.free();
-        },
-        cancel: () => cipher?.free(),
+        write: (data) => runs.add(data),
+        end: () => runs.end(),
+        free: () => cipher?.free(),
     });
+    return pair;
 }
 
 // Starts a new message, and wipes the key of the file.
@@ -117,49 +246,36 @@ function newMessage(key, envelope) {
     }
 }
 
-// Runs a part of the work, and frees the cipher if it fails.
-async function freeing(cipher, work) {
-    try {
-        await work();
-    } catch (error) {
-        cipher()?.free();
-        throw error;
-    }
-}
-
 /**
- * Decrypts a stream of bytes. Only verified plaintext is enqueued. Only the end of the stream shows that the message is complete. So if
- * the stream fails, discard all of its output.
+ * Decrypts a stream of bytes. Only verified plaintext is released. Only the end of the stream shows that the message is complete. So if the
+ * stream fails, discard all of its output.
  */
 export function decryptStream(options) {
     let cipher, runs, keys;
     let head = new Uint8Array(0);
-    async function add(controller, data, ends) {
+    async function add(data, ends) {
         if (runs) return runs.add(data);
-        const joined = new Uint8Array(head.length + data.length);
-        joined.set(head);
-        joined.set(data, head.length);
-        head = joined;
+        head = join([head, data]);
         const length = envelopeLength(head, ends);
         if (length === undefined) return undefined;
         const key = await keyForDecryption(keys, head.subarray(0, length));
         cipher = await openingCipher(key, head, length, keys.backend);
-        runs = new Runs(controller, cipher, SEALED);
+        runs = new Runs(pair, cipher, SEALED);
         const body = head.subarray(length + HEADER);
         head = undefined;
         return runs.add(body);
     }
-    return stream({
+    const pair = new Pair({
         // The options are copied before the call returns. If they are wrong, the stream fails.
         async start() {
             keys = optionsForDecryption(options);
         },
-        transform: (data, controller) => freeing(() => cipher, () => add(controller, bytes(data, 'a chunk of the stream'), false)),
-        async flush(controller) {
-            if (!runs) await add(controller, new Uint8Array(0), true);
+        write: (data) => add(data, false),
+        async end() {
+            if (!runs) await add(new Uint8Array(0), true);
             await runs.end();
-            cipher.free();
         },
-        cancel: () => cipher?.free(),
+        free: () => cipher?.free(),
     });
+    return pair;
 }

@@ -2,7 +2,7 @@
 
 use js_sys::Uint8Array;
 use lockstep::aead::{self, Aead, CallingThread, Data, Direction, Message, Status, Tag};
-use lockstep::cobblestone::{CHUNK, ENCRYPTED_CHUNK, HEADER, MessageKey, TAG};
+use lockstep::cobblestone::{CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MessageKey, TAG};
 use lockstep::envelope::{MAGIC, MAX_PAYLOAD};
 use lockstep::hazmat::inline::InlineKernel;
 use lockstep::{Envelope, Error};
@@ -13,6 +13,14 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::errors::{of_file, of_mode};
 use crate::wrapping::FileKey;
 use crate::{copy, kernel};
+
+/// The format: the bytes of a chunk, of its tag, of both, and of the header; the bytes of the first line of an envelope; and the maximum
+/// number of chunks. All numbers are exact.
+#[wasm_bindgen]
+pub fn layout() -> Vec<f64> {
+    let bytes = [CHUNK, TAG, ENCRYPTED_CHUNK, HEADER, MAGIC.len()].map(|bytes| bytes as f64);
+    [&bytes[..], &[MAX_CHUNKS as f64]].concat()
+}
 
 /// The length in bytes of the envelope at the start of a file; 0 if the file has no envelope. If `start` does not contain the whole
 /// envelope, the result can be smaller than this length, but it is greater than the length of `start`.
