@@ -169,7 +169,7 @@ kernel! {
 kernel! {
     /// [`Armv8`], compiled with the exclusive or of three vectors (EOR3), which GHASH and the last round use: Apple M1, Neoverse V1
     /// and later.
-    armv8_sha3::Armv8Sha3 = "cpu/armv8-sha3", Single([uint8x16_t; 12]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
+    armv8_sha3::Armv8Sha3 = "cpu/armv8-sha3", Single([uint8x16_t; 8]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
     features: "neon,aes,sha3", is_aarch64_feature_detected: "neon", "aes", "sha3"
 }
 
