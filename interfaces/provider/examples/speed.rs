@@ -7,7 +7,7 @@
 //! FOLDER contains lockstep.so. The example measures the OpenSSL library that it was linked with: that of the distribution, unless
 //! OPENSSL_DIR has selected another one for the build. `use` and `cipher` restrict the table to names that contain TEXT. The uses are
 //!
-//! | use | calls for each message, on the same buffer, in place |
+//! | use | calls for each message, in place |
 //! |---|---|
 //! | `stream` | those of `openssl speed -evp`: an update; for GCM, an init with key and IV, an update and a final call |
 //! | `iv` | an init of the same context with an IV, the additional data, an update, a final call and the tag |
@@ -16,7 +16,8 @@
 //! | `copy` | the same as `iv` in a copy of a context that has a key |
 //! | `record` | those of libssl for a received TLS 1.2 record with a MAC of 20 bytes inside (MAC-then-encrypt): an update, and the MAC |
 //!
-//! Each call depends on the data of the call before. The two providers are measured in turn, each for `milliseconds` after a warm-up of
+//! All calls process the same buffer. Each call depends on the data of the call before; for `record`, the encrypted record is copied to the
+//! buffer before each call instead. The two providers are measured in turn, each for `milliseconds` after a warm-up of
 //! a tenth of that time; the provider that is measured first alternates too. The time is the processor time of the thread. Before, the
 //! outputs are compared. The table shows medians, and the 95 % interval of the median of the ratio (by order statistics).
 
@@ -219,6 +220,9 @@ impl Subject {
 
     fn call(&mut self, size: usize) {
         let (mut len, context) = (0, self.context);
+        if self.usage == RECORD {
+            self.memory[self.at..][..size].copy_from_slice(&self.record);
+        }
         let buffer = self.memory[self.at..].as_mut_ptr();
         // SAFETY: the buffer has `size` bytes and room for one block more. Key and IV are long enough for any cipher.
         unsafe {
@@ -234,7 +238,6 @@ impl Subject {
                     }
                 }
                 RECORD => {
-                    self.memory[self.at..][..size].copy_from_slice(&self.record);
                     assert_eq!(sys::EVP_CipherUpdate(context, buffer, &mut len, buffer, size as i32), 1);
                     let mut mac = null::<u8>();
                     let mut params = [Param::new(c"tls-mac", OCTET_PTR, &mut mac), Param::END];
@@ -368,7 +371,15 @@ fn main() {
             ("milliseconds", text) => limits.1 = text.parse().expect("a number of milliseconds"),
             ("use", text) => usage = text.into(),
             ("cipher", text) => cipher = text.into(),
-            ("bytes", text) => bytes = text.split(',').map(|size| size.parse().expect("sizes")).collect(),
+            ("bytes", text) => {
+                bytes =
+                    text.split(',').map(|size| size.parse::<usize>().expect("a number of bytes")).collect();
+                let is_whole = |size: &usize| *size > 0 && size.is_multiple_of(16);
+                assert!(
+                    bytes.iter().all(is_whole),
+                    "bytes={text}: each number must be a positive multiple of 16"
+                );
+            }
             _ => panic!("no option {arg}"),
         }
     }

@@ -119,7 +119,7 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     fn common(&self) -> &Common;
 
-    /// Copies the key, and returns a function that makes a copy with the same state, in the place where the caller needs it.
+    /// Makes what can fail, and returns a function that makes the copy in its place.
     fn duplicate(&self) -> Outcome<impl FnOnce() -> Self>;
 
     /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The caller has

@@ -1,10 +1,11 @@
 //! ECB, CBC, PCBC and XTS: input in pieces of any length is collected to whole blocks, with padding at the end.
 
 use lockstep_core::data::Span;
+use lockstep_core::wiping::wipe;
 use lockstep_core::{Block, Error};
 use zeroize::Zeroizing;
 
-use super::{KeyedExecutor, wipe};
+use super::KeyedExecutor;
 use crate::message::{Cipher, Direction};
 use crate::padding;
 

@@ -1,9 +1,10 @@
 //! CBC-MAC and GHASH of data in pieces of any length.
 
 use lockstep_core::Block;
+use lockstep_core::wiping::wipe;
 use lockstep_core::work::Pass;
 
-use super::{MacExecutor, wipe};
+use super::MacExecutor;
 
 /// A block-based MAC with input of any length; wiped on drop.
 #[derive(Clone)]

@@ -30,14 +30,6 @@ use lockstep_core::{Block, Error, Key};
 use crate::absorb;
 use crate::executor::Executor;
 
-/// Zeroes secret bytes. The compiler writes whole vectors, where `zeroize` writes each byte, which takes longer than a pass over a block.
-#[inline(always)]
-pub fn wipe(bytes: &mut [u8]) {
-    bytes.fill(0);
-    // The compiler assumes that this call reads the bytes, so it keeps the writes.
-    std::hint::black_box(bytes);
-}
-
 /// Runs passes with one key.
 pub trait KeyedExecutor {
     /// The error type.

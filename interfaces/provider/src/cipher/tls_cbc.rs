@@ -9,7 +9,7 @@
 
 use std::hint::black_box;
 
-use lockstep::hazmat::mode::incremental::wipe;
+use lockstep::hazmat::wiping::wipe;
 
 use crate::reason::{Outcome, Reason};
 
@@ -103,10 +103,11 @@ impl Records {
     }
 }
 
-// Masks are all ones or zero. `black_box` hides from the compiler that they have only two values, so that it makes no branch of them.
+// Masks are all ones or zero. The purpose of `black_box` is to hide from the compiler that they have only two values, so that it makes no
+// branch of them. Rust does not guarantee this effect: it was checked in the machine code of the pinned compiler (rust-toolchain.toml).
 // Loops over bytes with masks become vector instructions, unlike those with the types of the crate `subtle`.
 
-/// All ones if `a < b`, else zero; both are less than 2^31.
+/// All ones if `a < b`, else zero.
 fn is_less(a: usize, b: usize) -> u8 {
     black_box((((a as i64) - (b as i64)) >> 63) as u8)
 }
