@@ -13,7 +13,8 @@
 //! | [`lengths`] | the lengths that modes allow |
 //! | [`share`] | segments cut into pieces for threads or devices |
 //! | [`messages`] | one view of the segments or messages of a call |
-//! | [`shown`], [`stack`] | text of users in messages, without keys; wiping of the stack |
+//! | [`shown`] | text of users in messages, without keys |
+//! | [`stack`], [`wiping`] | wiping of the stack, and of other memory |
 //! | [`selftest`] | known-answer tests of kernels |
 //! | [`error`] | the errors |
 //!
@@ -172,6 +173,7 @@ pub mod share;
 pub mod shown;
 pub mod stack;
 mod tag;
+pub mod wiping;
 pub mod work;
 pub mod xts;
 

@@ -8,7 +8,7 @@
 //! unless OPENSSL_DIR has selected another one for the build. `use` and `cipher` restrict the table to names that contain TEXT.
 //! A use is a sequence of calls on one message:
 //!
-//! | use | calls for each message, on the same buffer, in place |
+//! | use | calls for each message, in place |
 //! |---|---|
 //! | `stream` | those of `openssl speed -evp`: an update, and for GCM an init with key and IV, an update and a final call |
 //! | `iv` | an init of the same context with an IV, the additional data, an update, a final call and the query of the tag |
@@ -17,7 +17,8 @@
 //! | `copy` | as `iv`, in a copy of a context that has a key |
 //! | `record` | those of libssl for a received TLS 1.2 record with a MAC of 20 bytes (MAC-then-encrypt): an update, the query of the MAC |
 //!
-//! Each call depends on the data of the call before. Before the measurements, the outputs of the two providers are compared. In
+//! All calls process the same buffer. Each call depends on the data of the call before; for `record`, the encrypted record is
+//! copied to the buffer before each call instead. Before the measurements, the outputs of the two providers are compared. In
 //! each round, both providers are measured, each for `milliseconds` after a warm-up of a tenth of that time. The provider that
 //! is measured first alternates from round to round. The measured time is the processor time of the thread. The table shows the
 //! medians of the times, and the 95 % confidence interval of the median of the ratio, computed by order statistics.
@@ -221,6 +222,9 @@ impl Subject {
 
     fn call(&mut self, size: usize) {
         let (mut len, context) = (0, self.context);
+        if self.usage == RECORD {
+            self.memory[self.at..][..size].copy_from_slice(&self.record);
+        }
         let buffer = self.memory[self.at..].as_mut_ptr();
         // SAFETY: the buffer has `size` bytes and room for one block more. Key and IV are long enough for any cipher.
         unsafe {
@@ -236,7 +240,6 @@ impl Subject {
                     }
                 }
                 RECORD => {
-                    self.memory[self.at..][..size].copy_from_slice(&self.record);
                     assert_eq!(sys::EVP_CipherUpdate(context, buffer, &mut len, buffer, size as i32), 1);
                     let mut mac = null::<u8>();
                     let mut params = [Param::new(c"tls-mac", OCTET_PTR, &mut mac), Param::END];
@@ -370,7 +373,15 @@ fn main() {
             ("milliseconds", text) => limits.1 = text.parse().expect("a number of milliseconds"),
             ("use", text) => usage = text.into(),
             ("cipher", text) => cipher = text.into(),
-            ("bytes", text) => bytes = text.split(',').map(|size| size.parse().expect("sizes")).collect(),
+            ("bytes", text) => {
+                bytes =
+                    text.split(',').map(|size| size.parse::<usize>().expect("a number of bytes")).collect();
+                let is_whole = |size: &usize| *size > 0 && size.is_multiple_of(16);
+                assert!(
+                    bytes.iter().all(is_whole),
+                    "bytes={text}: each number must be a positive multiple of 16"
+                );
+            }
             _ => panic!("no option {arg}"),
         }
     }

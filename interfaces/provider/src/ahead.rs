@@ -68,6 +68,8 @@ struct Queue {
 
 /// The keystream of one context, starting at a counter value.
 struct KeystreamJob {
+    /// Not shared with the context: a job may outlive its context, and a forked child process never drops a job of its parent. The key of
+    /// the context is wiped when the context is freed.
     key: ContextKey,
     resources: Arc<Resources>,
     pass: Pass,
@@ -327,7 +329,7 @@ impl PoolMember {
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
         let is_for_device = key.resources.device_is_named && key.key.is_large(DEVICE_SEGMENT);
         let job = Arc::new(KeystreamJob {
-            key: key.key.clone(),
+            key: key.key.separate()?,
             resources: Arc::clone(key.resources),
             pass,
             start: Zeroizing::new(*start),

@@ -121,7 +121,7 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     fn common(&self) -> &Common;
 
-    /// Copies the key, and returns a function that makes a copy of the context with the same state. The caller calls this
+    /// Does what can fail, and returns a function that makes a copy of the context with the same state. The caller calls this
     /// function where the copy is stored, so that the copy need not be moved.
     fn duplicate(&self) -> Outcome<impl FnOnce() -> Self>;
 

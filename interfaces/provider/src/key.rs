@@ -69,6 +69,12 @@ impl ContextKey {
         Runner { key: self, resources }
     }
 
+    /// A copy that shares no memory with this key. `None` if memory cannot be allocated.
+    pub(crate) fn separate(&self) -> Option<ContextKey> {
+        let inline = InlineKey::new(self.inline.kernel(), self.inline.bytes())?;
+        Some(ContextKey { inline, threshold: self.threshold, key: OnceLock::new() })
+    }
+
     fn key(&self) -> &Key {
         let new = || Key::new(self.inline.bytes()).expect("an AES key");
         run_and_wipe(self.key.get().is_none(), || self.key.get_or_init(new))

@@ -23,7 +23,7 @@ pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{backend, chaining, data, key, names, share, work};
 #[doc(hidden)]
-pub use lockstep_core::{shown, stack};
+pub use lockstep_core::{shown, stack, wiping};
 /// AES on the calling thread, for single calls: without planner, other threads or allocation.
 pub use lockstep_cpu::inline;
 pub use lockstep_modes as mode;

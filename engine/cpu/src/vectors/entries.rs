@@ -132,8 +132,9 @@ macro_rules! passes {
             fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) if data.len() < SHORT => {
                 directed!(encrypts, E => xts::xts::<E, W, FEW>(key, tweak, data))
             }
-            // `cpu/aesni` has 16 registers of one block, and spills tweaks, masks and blocks. The analysis (docs/proof.md) finds none of
-            // them deeper than 272 bytes below the caller of XTS, and 192 bytes below that of OCB3.
+            // Vectors of one block: `cpu/aesni` has 16 registers, and spills tweaks, masks and blocks. The analysis (docs/proof.md) finds
+            // none of them deeper than 272 bytes below the caller of XTS, and 192 bytes below that of OCB3. On 64-bit Arm, `wipe_stack` does
+            // nothing.
             then if <V as Vector>::BLOCKS == 1 { wipe_stack::<320>() };
             fn xts_unit(
                 key: &Schedule,

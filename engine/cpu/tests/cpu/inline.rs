@@ -129,9 +129,8 @@ fn a_key_is_replaced_in_its_place() {
             let (mut data, aes) = ([block(1); 9], Aes::new(&new));
             key.ecb_encrypt(Span::in_place(data.as_flattened_mut()));
             assert_eq!(data, [aes.encrypt(block(1)); 9], "{}", kernel.name());
-            let copy = key.clone();
-            copy.ecb_decrypt(Span::in_place(data.as_flattened_mut()));
-            assert_eq!((data, copy.bytes()), ([block(1); 9], key.bytes()), "{}", kernel.name());
+            key.ecb_decrypt(Span::in_place(data.as_flattened_mut()));
+            assert_eq!(data, [block(1); 9], "{}", kernel.name());
         }
     }
 }
@@ -153,18 +152,13 @@ fn a_new_key_does_not_change_clones() {
 }
 
 #[test]
-fn single_blocks_and_clones() {
+fn single_blocks() {
     each_key(|_, aes, key, what| {
-        let copy = key.clone();
-        assert_eq!(copy.kernel(), key.kernel());
         let mut found = block(1);
         key.encrypt_block(&mut found);
         assert_eq!(found, aes.encrypt(block(1)), "{what}");
-        let mut again = block(1);
-        copy.encrypt_block(&mut again);
-        assert_eq!(again, found, "{what}");
-        copy.ecb_decrypt(Span::in_place(&mut again));
-        assert_eq!(again, block(1), "{what}");
+        key.ecb_decrypt(Span::in_place(&mut found));
+        assert_eq!(found, block(1), "{what}");
     });
 }
 

@@ -2,10 +2,11 @@
 //! is padded.
 
 use lockstep_core::data::Span;
+use lockstep_core::wiping::wipe;
 use lockstep_core::{Block, Error};
 use zeroize::Zeroizing;
 
-use super::{KeyedExecutor, wipe};
+use super::KeyedExecutor;
 use crate::message::{Cipher, Direction};
 use crate::padding;
 

@@ -4,11 +4,12 @@
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::{Data, HostData, Span};
 use lockstep_core::gcm::lengths_block;
+use lockstep_core::wiping::wipe;
 use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Key};
 use zeroize::Zeroizing;
 
-use super::{Mac, MacExecutor, StreamState, wipe};
+use super::{Mac, MacExecutor, StreamState};
 use crate::absorb::{self, Side};
 use crate::composed::{Pair, State};
 use crate::executor::Executor;

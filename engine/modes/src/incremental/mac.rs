@@ -1,9 +1,10 @@
 //! Incremental CBC-MAC and GHASH. Data are added in pieces of any length.
 
 use lockstep_core::Block;
+use lockstep_core::wiping::wipe;
 use lockstep_core::work::Pass;
 
-use super::{MacExecutor, wipe};
+use super::MacExecutor;
 
 /// A MAC that processes whole blocks, with input in pieces of any length. Wiped on drop.
 #[derive(Clone)]

@@ -31,15 +31,6 @@ use lockstep_core::{Block, Error, Key};
 use crate::absorb;
 use crate::executor::Executor;
 
-/// Zeroes secret bytes. The compiler zeroes them with vector stores. `zeroize` stores each byte separately, which takes longer
-/// than a pass over a block.
-#[inline(always)]
-pub fn wipe(bytes: &mut [u8]) {
-    bytes.fill(0);
-    // This call makes the compiler assume that the bytes are read, so the compiler keeps the writes.
-    std::hint::black_box(bytes);
-}
-
 /// Runs passes with one key.
 pub trait KeyedExecutor {
     /// The error type.

@@ -3,10 +3,11 @@
 use lockstep_core::Block;
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Span;
+use lockstep_core::wiping::wipe;
 use lockstep_core::work::Pass;
 use zeroize::Zeroizing;
 
-use super::{KeyedExecutor, wipe};
+use super::KeyedExecutor;
 use crate::message::{Cipher, Direction};
 
 /// The state of a message of a stream mode, including the unused bytes of the current block. Wiped on drop.
@@ -70,6 +71,7 @@ impl StreamState {
     pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
         // If the executor fails to compute the block, the block is not kept, because its zeros would be used as keystream.
         self.used = 0;
+        wipe(&mut self.block);
         if used > 0 {
             let mut block = Zeroizing::new(self.state);
             if matches!(self.passes[0], Pass::Ctr | Pass::Ctr32) {

@@ -190,7 +190,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         if let Some(key) = key {
             let instance = &self.common.instance;
             if !self.key.as_mut().is_some_and(|old| M::set_key(old, instance, key)) {
-                // The old key is wiped before the new key is expanded.
+                // This reference to the old key is dropped before the new key is expanded. The last reference wipes the key.
                 self.key = None;
                 self.key = Some(M::new_key(instance, key)?);
             }

@@ -39,9 +39,9 @@ impl Cipher for Streams {
         Ok(|| Streams { raw: self.raw.clone(), state: self.state.clone(), ahead: None, ..*self })
     }
 
-    /// The state of OFB is a block of keystream, so a copy of a context of OFB always contains keystream.
+    /// The state of OFB is a block of keystream. The state of CFB contains keystream if a new position has ended a partial block.
     fn holds_text(&self) -> bool {
-        self.state.used() > 0 || self.raw.common.algorithm.mode == Mode::Ofb
+        self.state.used() > 0 || matches!(self.raw.common.algorithm.mode, Mode::Ofb | Mode::Cfb128)
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {

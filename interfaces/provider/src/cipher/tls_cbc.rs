@@ -9,7 +9,7 @@
 
 use std::hint::black_box;
 
-use lockstep::hazmat::mode::incremental::wipe;
+use lockstep::hazmat::wiping::wipe;
 
 use crate::reason::{Outcome, Reason};
 
@@ -104,10 +104,11 @@ impl Records {
     }
 }
 
-// A mask is all ones or zero. `black_box` hides this from the compiler, which could otherwise replace the masks by branches.
-// The compiler vectorises loops over byte masks, but not loops over the types of the crate `subtle`.
+// A mask is all ones or zero. `black_box` hides this from the compiler, which could otherwise replace the masks by branches. Rust does
+// not guarantee this effect; it was checked in the machine code of the pinned compiler (rust-toolchain.toml). The compiler vectorises
+// loops over byte masks, but not loops over the types of the crate `subtle`.
 
-/// All ones if `a < b`, else zero; both are less than 2^31.
+/// All ones if `a < b`, else zero.
 fn is_less(a: usize, b: usize) -> u8 {
     black_box((((a as i64) - (b as i64)) >> 63) as u8)
 }

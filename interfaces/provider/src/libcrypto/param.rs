@@ -100,8 +100,11 @@ pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterat
 pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator<Item = GetParam<'a>> {
     // SAFETY: guaranteed by the caller.
     let entries = unsafe { iter(array) };
-    // SAFETY: as above. Each entry is borrowed once.
-    entries.map(|param| unsafe { GetParam(&mut *param, name(&*param)) })
+    entries.map(|param| {
+        // SAFETY: as above. The entry is read before it is borrowed exclusively, and it is borrowed once.
+        let (name, param) = unsafe { (name(&*param), &mut *param) };
+        GetParam(param, name)
+    })
 }
 
 fn name<'a>(param: &OsslParam) -> &'a [u8] {

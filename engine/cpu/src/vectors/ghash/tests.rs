@@ -4,8 +4,8 @@ use std::ptr::from_mut;
 use super::*;
 use crate::kernel::Kernel;
 
-/// The bytes of all powers of a hash key except the vector of the lowest powers, followed by the sums of the halves of all powers except
-/// the first one.
+/// The bytes of all powers of a hash key except the vector of the lowest powers, and the sums of all vectors except that of the lowest
+/// powers.
 fn higher_powers<P>(key: &HashKey<P>) -> Vec<u8> {
     // SAFETY: both ranges lie inside the key, whose fields are initialised.
     unsafe {
