@@ -155,8 +155,9 @@ impl Meter {
             // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
             // zones have the same names.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
-            // Zones in these folders are second interfaces to the counters of packages.
-            name.starts_with("package-") && !zone.to_string_lossy().contains("/intel-rapl-mmio")
+            // A zone whose file name starts with `intel-rapl-mmio` is a second interface to the counter of a package.
+            let file_name = zone.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("package-") && !file_name.starts_with("intel-rapl-mmio")
         };
         let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
         let packages = zones.filter(is_package).map(|zone| {
