@@ -183,7 +183,7 @@ def test_pyarrow_reads_column_keys_of_lockstep(plaintext_footer, tmp_path):
         io.BytesIO(write(TABLE, row_group_size=1000, write_page_index=True)),
         path,
         footer_key=FOOTER,
-        # The name of a group stands for all columns in it.
+        # The name of a group means all columns in the group.
         columns={"value": COLUMN, "point": COLUMN[:16]},
         plain_columns=["id"],
         footer_key_metadata=material("footer", FOOTER),
