@@ -25,7 +25,7 @@ import common
 SUITES = {"AES-128-GCM": "TLS_AES_128_GCM_SHA256", "AES-256-GCM": "TLS_AES_256_GCM_SHA384"}
 FILES = {"16 KB": 16_000, "10 MB": 10_000_000}
 CONNECTIONS = 4
-UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 CONFIGURATION = """
 {user}
@@ -62,16 +62,21 @@ class Server:
         path = os.path.join(folder, f"{name}.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(user=user, folder=folder, name=name, servers=servers))
-        self.master = subprocess.Popen(
-            [program, "-p", folder, "-e", os.path.join(folder, f"{name}.log"), "-c", path], env=environment
-        )
+        self.log_path = os.path.join(folder, f"{name}.log")
+        self.master = subprocess.Popen([program, "-p", folder, "-e", self.log_path, "-c", path], env=environment)
         stack.callback(self.stop)
         end = time.monotonic() + common.PATIENCE
         while not (worker := self.workers()):
             if self.master.poll() is not None or time.monotonic() > end:
-                sys.exit(f"nginx does not start: see {name}.log")
+                sys.exit(f"nginx does not start:\n{self.log()}")
             time.sleep(0.05)
         self.worker = worker[0]
+
+    def log(self):
+        """The messages of nginx. Their file is in the temporary folder, which is deleted when this program ends."""
+        with contextlib.suppress(FileNotFoundError), open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+        return "it has written no log"
 
     def workers(self):
         with open(f"/proc/{self.master.pid}/task/{self.master.pid}/children", encoding="ascii") as file:
@@ -100,7 +105,7 @@ def request(server, suite, file, seconds):
     command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", str(seconds), f"https://127.0.0.1:{server.ports[suite]}/{file}"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     spent = server.seconds() - before
-    sent = re.search(r"(\d+) requests in ([\d.]+)s, ([\d.]+)(\wB) read", said)
+    sent = re.search(r"(\d+) requests in ([\d.]+)s, ([\d.]+)([KMG]B) read", said)
     if not sent or "Non-2xx" in said or "Socket errors" in said:
         sys.exit(f"requests failed:\n{said}")
     gigabytes = float(sent[3]) * UNITS[sent[4]] / 1e9

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::process;
 use std::sync::{Arc, OnceLock};
 
-use lockstep::engine::{EngineBuilder, Verify};
+use lockstep::engine::Verify;
 use lockstep::hazmat::backend::{Device, DeviceSelector};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::{Result as CoreResult, shown};
@@ -66,12 +66,16 @@ pub unsafe extern "C" fn lockstep_engine_new(
 ) -> c_int {
     ffi::new_object(engine, |_| {
         let options = ffi::options(options)?;
-        let (device, kernel) =
-            (ffi::text(options.device, "the device")?, ffi::text(options.kernel, "the kernel")?);
-        let builder = device.into_iter().fold(lockstep::Engine::builder(), EngineBuilder::device);
-        let builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
-        let threads = (options.threads != 0).then_some(options.threads as usize);
-        let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
+        let mut builder = lockstep::Engine::builder();
+        if let Some(device) = ffi::text(options.device, "the device")? {
+            builder = builder.device(device);
+        }
+        if let Some(kernel) = ffi::text(options.kernel, "the kernel")? {
+            builder = builder.kernel(kernel);
+        }
+        if options.threads != 0 {
+            builder = builder.threads(options.threads as usize);
+        }
         let builder = match options.verify {
             LOCKSTEP_VERIFY_DEFAULT => builder,
             LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),

@@ -111,7 +111,7 @@ unsafe fn run(
             })
         })?;
         let result = match &done {
-            Ok(done) => Some((*done).into()),
+            Ok(done) => Some(Summary::from(*done)),
             Err(lockstep::Error::Partial { verified, .. }) => {
                 Some(Summary { plaintext_len: *verified, ciphertext_len: 0 })
             }
@@ -120,6 +120,7 @@ unsafe fn run(
         if let (Some(summary), Some(result)) = (summary, result) {
             summary.write(result);
         }
-        Ok(done.map(drop)?)
+        done?;
+        Ok(())
     })
 }

@@ -158,9 +158,12 @@ pub(crate) fn with_options<T>(
             is_cancelled.store(true, Ordering::Relaxed);
         }
     };
-    let (progress, interrupt) = (progress.is_some().then_some(&report as _), Some(&is_cancelled));
-    let max_threads = (threads != 0).then_some(threads as usize);
-    Ok(work(Options { progress, interrupt, max_threads, partial: false })?)
+    Ok(work(Options {
+        progress: progress.is_some().then_some(&report),
+        interrupt: Some(&is_cancelled),
+        max_threads: (threads != 0).then_some(threads as usize),
+        partial: false,
+    })?)
 }
 
 /// A callback that reads, with its argument.

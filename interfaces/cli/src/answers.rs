@@ -66,8 +66,9 @@ impl Callbacks for Answers {
     }
 
     fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
-        let [message, yes, no] = [message, yes, no.unwrap_or("no")].map(|text| text::one_line(&text));
-        let question = format!("{message} (y: {yes}, n: {no})");
+        let lines = [message, yes, no.unwrap_or("no")].map(|text| text::one_line(&text));
+        let [statement, if_yes, if_no] = lines;
+        let question = format!("{statement} (y: {if_yes}, n: {if_no})");
         let answer = self.ask(|| terminal::ask(&question))?;
         Some(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
     }

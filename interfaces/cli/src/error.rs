@@ -116,9 +116,9 @@ pub fn failed(message: impl Into<String>) -> Error {
     lockstep::Error::Failed(message.into()).into()
 }
 
-/// Returns an error with this message if the condition is true.
-pub(crate) fn fail_if(condition: bool, message: impl Display) -> Result<()> {
-    if condition { Err(failed(message.to_string())) } else { Ok(()) }
+/// Returns an error with this message if the condition is false. Only then is the message formatted.
+pub(crate) fn ensure(holds: bool, message: impl Display) -> Result<()> {
+    if holds { Ok(()) } else { Err(failed(message.to_string())) }
 }
 
 /// Creates an error for data that are not authentic, such as an envelope, or for a wrong passphrase.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lockstep::{Envelope, FileKey};
 
 use crate::answers::Answers;
-use crate::error::{Error, Result, fail_if, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::wrapping::{self, Unlock};
 use crate::{identities, recipients};
@@ -64,7 +64,7 @@ pub fn wrap(key: &FileKey, given: &[&str]) -> lockstep::Result<Envelope> {
 /// [`lockstep::Error::Failed`] if the passphrase is empty, or if there is not enough memory.
 pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> lockstep::Result<Envelope> {
     let passphrase = Passphrase::from(passphrase);
-    fail_if(passphrase.is_empty(), "an empty passphrase protects nothing: give one")
+    ensure(!passphrase.is_empty(), "an empty passphrase protects nothing: give one")
         .and_then(|()| wrapping::by_passphrase(&passphrase))
         .and_then(|recipient| wrapping::wrap(key, &[recipient]))
         .map_err(in_python)

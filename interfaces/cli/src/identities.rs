@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 
 use crate::age_file::{self, AgeFile, AtOnce};
 use crate::answers::Answers;
-use crate::error::{Error, Result, fail_if, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::input::{read_small, warn_if_open_to_others};
 use crate::passphrase::Forms;
 use crate::wrapping::Unlock;
@@ -63,7 +63,7 @@ pub(crate) fn default_file() -> Option<PathBuf> {
 fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Identities> {
     let name = quoted(path).to_string();
     let is_key_file = bytes.starts_with(b"lockstep-key-");
-    fail_if(is_key_file, format_args!("{name} is a Lockstep key file: give it with -k"))?;
+    ensure(!is_key_file, format_args!("{name} is a Lockstep key file: give it with -k"))?;
     if age_file::is_age_file(bytes) {
         return Ok(vec![Box::new(Locked::file(&name, bytes, answers)?)]);
     }
@@ -97,8 +97,8 @@ impl Locked {
             other => failed(format!("{name}: {other}")),
         };
         let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
-        fail_if(
-            !file.header.is_passphrase(),
+        ensure(
+            file.header.is_passphrase(),
             format_args!("{name} is an age file, but not one with a passphrase: decrypt it first"),
         )?;
         file.header.check_work(answers.max_work).map_err(in_file)?;
@@ -171,6 +171,6 @@ pub(crate) fn parse_age_identities(name: &str, bytes: &[u8], answers: &Answers) 
     })?;
     let identities = file.with_callbacks(answers.clone()).into_identities();
     let identities = identities.map_err(|error| failed(format!("{name}: {}", text::one_line(&error))))?;
-    fail_if(identities.is_empty(), format_args!("{name} contains no identity"))?;
+    ensure(!identities.is_empty(), format_args!("{name} contains no identity"))?;
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
 
-use crate::error::{Error, Result, fail_if};
+use crate::error::{Error, Result, ensure};
 use crate::options::{OutputArgs, is_stdin};
 use crate::{signals, standard, terminal};
 
@@ -81,7 +81,7 @@ pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroiz
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
     let got = read_full(&mut &input, &mut bytes)?;
     let name = quoted(path);
-    fail_if(got > limit, format_args!("{name} is not a {what}: it is longer than {limit} bytes"))?;
+    ensure(got <= limit, format_args!("{name} is not a {what}: it is longer than {limit} bytes"))?;
     bytes.truncate(got);
     Ok(bytes)
 }
@@ -127,7 +127,7 @@ pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &P
     let Ok(output) = output else { return Ok(()) };
     for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {
         let is_output = std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output));
-        fail_if(is_output, format_args!("the output is the {what} {}: choose another output", quoted(path)))?;
+        ensure(!is_output, format_args!("the output is the {what} {}: choose another output", quoted(path)))?;
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &P
 /// Refuses a call that reads standard input twice: only one of the files may be `-`.
 pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
     let count = files.iter().filter(|(_, path)| is_stdin(path)).count();
-    fail_if(count > 1, "standard input can be read once: give a file for one of the two")
+    ensure(count <= 1, "standard input can be read once: give a file for one of the two")
 }
 
 pub(crate) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {

@@ -160,8 +160,11 @@ pub(crate) fn choice<T: Copy + Send + Sync>(
 }
 
 /// The values of `--verify`.
-pub(crate) const VERIFY: [(&str, Verify); 3] =
-    [("off", Verify::Off), ("sample", Verify::Sample), ("full", Verify::Full)];
+pub(crate) const VERIFY: [(&str, Verify); 3] = [
+    (Verify::Off.name(), Verify::Off),
+    (Verify::Sample.name(), Verify::Sample),
+    (Verify::Full.name(), Verify::Full),
+];
 
 /// Options for progress and messages.
 #[derive(Args)]

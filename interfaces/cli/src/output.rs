@@ -9,7 +9,7 @@ use std::path::Path;
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
-use crate::error::{Error, Result, fail_if, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::input::{Input, is_same_file};
 use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
@@ -40,14 +40,14 @@ impl Output {
     /// Performs the checks of [`Output::open`], before a passphrase is asked for and before input is read.
     pub(crate) fn check(args: &OutputArgs, input: &Input, content: Content) -> Result<()> {
         let Some(path) = args.file() else {
-            fail_if(
-                io::stdout().is_terminal() && args.output.is_none() && content == Content::Binary,
+            ensure(
+                !io::stdout().is_terminal() || args.output.is_some() || content != Content::Binary,
                 "the output is binary and would garble the terminal: give a file with -o, or pipe it (-o - forces it)",
             )?;
             // The input must not be the output, as in `lockstep encrypt file >> file`.
             let files = input.file.metadata().ok().zip(Stdout::open(args.sync)?.file.metadata().ok());
-            return fail_if(
-                files.is_some_and(|(read, written)| is_same_file(&read, &written)),
+            return ensure(
+                files.is_none_or(|(read, written)| !is_same_file(&read, &written)),
                 "standard output is the file that is read: choose another output",
             );
         };
@@ -161,8 +161,8 @@ impl Stdout {
         let file = File::from(stdout);
         if sync {
             let kind = file.metadata().map_err(lockstep::Error::Write)?.file_type();
-            fail_if(
-                !kind.is_file() && !kind.is_block_device(),
+            ensure(
+                kind.is_file() || kind.is_block_device(),
                 "standard output is not a file and cannot be synced: omit --sync, or give a file with -o",
             )?;
         }

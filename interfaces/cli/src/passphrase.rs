@@ -15,7 +15,7 @@ use lockstep::text::{Encoding, to_utf8};
 use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
-use crate::error::{Result, fail_if, failed};
+use crate::error::{Result, ensure, failed};
 use crate::input::{read_small, warn_if_open_to_others};
 use crate::terminal;
 
@@ -52,10 +52,10 @@ impl Passphrase {
         let text = str::from_utf8(decoded.as_deref().unwrap_or(&bytes))
             .map_err(|_| failed(format!("the passphrase in {name} is not UTF-8: save the file as UTF-8")))?;
         let line = text.trim_end_matches(['\r', '\n']);
-        fail_if(line.contains('\n'), format_args!("{name} has several lines: a passphrase has one line"))?;
+        ensure(!line.contains('\n'), format_args!("{name} has several lines: a passphrase has one line"))?;
         let converted = is_utf16.then_some("the file was converted from UTF-16 to UTF-8");
         let passphrase = Passphrase { given: SecretString::from(line), converted };
-        fail_if(passphrase.is_empty(), format_args!("the passphrase in {name} is empty"))?;
+        ensure(!passphrase.is_empty(), format_args!("the passphrase in {name} is empty"))?;
         Ok(passphrase)
     }
 
@@ -67,9 +67,9 @@ impl Passphrase {
     /// Asks twice for the passphrase of a new file. The question names `input`.
     pub(crate) fn ask_new(input: &str) -> Result<Passphrase> {
         let typed = terminal::ask_secret(&format!("New passphrase for {input}"))?;
-        fail_if(typed.is_empty(), "an empty passphrase protects nothing: type one")?;
-        let differs = *terminal::ask_secret("The same again")? != *typed;
-        fail_if(differs, "the two passphrases differ: nothing was encrypted")?;
+        ensure(!typed.is_empty(), "an empty passphrase protects nothing: type one")?;
+        let is_same = *terminal::ask_secret("The same again")? == *typed;
+        ensure(is_same, "the two passphrases differ: nothing was encrypted")?;
         Ok(Passphrase::from(typed.as_str()))
     }
 

@@ -10,7 +10,7 @@ use lockstep::quoted;
 use lockstep::text::to_utf8;
 
 use crate::answers::Answers;
-use crate::error::{Result, fail_if, failed};
+use crate::error::{Result, ensure, failed};
 use crate::input::read_small;
 use crate::{terminal, text};
 
@@ -78,7 +78,7 @@ impl Recipients {
             0 => ": put one on each line",
             _ => " that support encryption: use ssh-ed25519 or ssh-rsa",
         };
-        fail_if(added == 0, format_args!("{name} contains no recipients{rest}"))
+        ensure(added > 0, format_args!("{name} contains no recipients{rest}"))
     }
 
     /// Adds a recipient. If that fails, the returned reason does not contain the text, which may be a secret.

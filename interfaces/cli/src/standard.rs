@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::error::{Result, fail_if};
+use crate::error::{Result, ensure};
 
 /// The standard streams that were closed: bit 0 is for standard input, bit 1 for standard output, bit 2 for standard error.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
@@ -36,5 +36,5 @@ pub(crate) fn check_output() -> Result<()> {
 }
 
 fn check(number: u8, message: &str) -> Result<()> {
-    fail_if(CLOSED.load(Ordering::Relaxed) >> number & 1 == 1, message)
+    ensure(CLOSED.load(Ordering::Relaxed) >> number & 1 == 0, message)
 }

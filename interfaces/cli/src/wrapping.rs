@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::age_file::{self, AtOnce, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, fail_if, failed, not_authentic};
+use crate::error::{Error, Result, ensure, failed, not_authentic};
 use crate::passphrase::{Forms, Passphrase};
 use crate::text;
 
@@ -43,7 +43,7 @@ pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<E
     wrapped.map_err(|error| failed(format!("cannot wrap the file's key: {error}")))?;
     let len = payload.len();
     let message = format_args!("too many recipients: they take {len} bytes of at most {MAX_PAYLOAD}");
-    fail_if(len > MAX_PAYLOAD, message)?;
+    ensure(len <= MAX_PAYLOAD, message)?;
     Ok(Envelope::new(&payload)?)
 }
 
@@ -121,7 +121,7 @@ impl Unlock {
             }
             Unlock::Identities { identities, answers } => {
                 let rule = "this file is encrypted with a passphrase, and identities cannot open it: omit -i";
-                fail_if(header.is_passphrase(), rule)?;
+                ensure(!header.is_passphrase(), rule)?;
                 (identities.iter().map(|identity| &**identity).collect(), Some(answers))
             }
         };

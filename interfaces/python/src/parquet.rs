@@ -169,10 +169,10 @@ pub(crate) fn parquet_encrypt(
             lockstep::file::check_not_same(file, &destination)?;
             mode = FileMode::of_input(file)?;
         }
-        // The policy is checked after the output was created under a temporary name. If the policy is invalid, this temporary file
-        // is removed.
         source.size().map_err(lockstep::Error::read)?;
         let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
+        // The policy is checked after the output was created under a temporary name. If the policy is invalid, this temporary file
+        // is removed.
         let mut output = OutputFile::create(&destination, options)?;
         lockstep_parquet::encrypt(&engine, &source, &mut output, &policy)?;
         Ok(output.commit()?)

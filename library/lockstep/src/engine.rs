@@ -196,7 +196,7 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// The planner, for the raw modes of [`crate::hazmat`].
+    /// The planner, for the functions of [`crate::hazmat`]. The streams of [`crate::hazmat::stream`] take the engine itself.
     pub fn planner(&self) -> &Planner {
         &self.planner
     }

@@ -17,7 +17,7 @@
 //!
 //! The module exists for interoperability, for protocols with their own nonces, and for study. For files and messages
 //! use [`crate::encrypt`], [`crate::seal`] and related functions; [`crate::aead`] has the authenticated modes. The functions in
-//! this module take the planner of [`crate::Engine::planner`].
+//! this module take the planner of [`crate::Engine::planner`]. The streams of [`stream`] take a reference to the [`crate::Engine`].
 
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};

@@ -55,13 +55,13 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
             groups.push((children.max(0), name));
             continue;
         }
-        let too_many = || unsupported(format!("a file with more than {MAX_COLUMNS} columns"));
-        ensure(leaves.len() < MAX_COLUMNS, too_many)?;
+        let column_count_error = || unsupported(format!("a file with more than {MAX_COLUMNS} columns"));
+        ensure(leaves.len() < MAX_COLUMNS, column_count_error)?;
         let in_groups = groups.iter().skip(1).map(|(_, name)| name);
         let size = in_groups.clone().chain([&name]).map(|name| name.len() + NAME).sum();
-        let too_long =
+        let path_length_error =
             || unsupported(format!("a schema whose paths have more than {factor} times its bytes"));
-        room = room.checked_sub(size).ok_or_else(too_long)?;
+        room = room.checked_sub(size).ok_or_else(path_length_error)?;
         let names: Arc<[String]> = in_groups.cloned().chain([name.clone()]).collect();
         let physical_type = element.int(schema::TYPE).unwrap_or(0) as i32;
         leaves.push(Leaf { path: names.join(".").into(), names, physical_type });

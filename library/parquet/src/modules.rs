@@ -180,8 +180,8 @@ pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>])
 
 /// Decrypts one module of GCM in host memory. `what` names the module in errors.
 pub(crate) fn open_one(engine: &Engine, key: &Key, aad: &[u8], module: &[u8], what: &str) -> Result<Vec<u8>> {
-    let too_short = || malformed(format!("the {what} is too short to be encrypted"));
-    ensure(module.len() >= Kind::Gcm.overhead(), too_short)?;
+    let length_error = || malformed(format!("the {what} is too short to be encrypted"));
+    ensure(module.len() >= Kind::Gcm.overhead(), length_error)?;
     let is_whole = module_len(module)? == module.len();
     ensure(is_whole, || malformed("the length of a module contradicts its place"))?;
     let (nonce, sealed) = module[LENGTH..].split_at(NONCE);

@@ -90,7 +90,7 @@ pub fn any_split_gives_the_same(subject: &Subject) {
                     let iv = test_block(len as u64);
                     let data = noise(len as u64, len);
                     let output = expected(cipher, direction, &key, &iv, &data);
-                    let planner = Arc::clone(&subject.planner);
+                    let planner: Arc<dyn Executor> = subject.planner.clone();
                     let mut stream =
                         CipherStream::new(planner, cipher, direction, Padding::None, key, &iv).unwrap();
                     for split in splits(subject, len) {
@@ -124,7 +124,7 @@ pub fn padding_by_pieces(subject: &Subject) {
         let key = cipher_key(cipher, 5, size);
         let iv = test_block(5);
         let stream = |direction| {
-            let planner = Arc::clone(&subject.planner);
+            let planner: Arc<dyn Executor> = subject.planner.clone();
             CipherStream::new(planner, cipher, direction, Padding::Pkcs7, key.clone(), &iv).unwrap()
         };
         // Padding does not depend on the device: slow devices are tested with the lengths around whole blocks.
@@ -163,7 +163,7 @@ pub fn seek_goes_anywhere(subject: &Subject) {
             iv[8..].fill(0xff);
             let data = noise(6, 200);
             let output = expected(cipher, Direction::Encrypt, &key, &iv, &data);
-            let planner = Arc::clone(&subject.planner);
+            let planner: Arc<dyn Executor> = subject.planner.clone();
             let mut stream =
                 CipherStream::new(planner, cipher, Direction::Encrypt, Padding::None, key, &iv).unwrap();
             let step = if cipher == Cipher::Xts { 16 } else { 1 };
@@ -282,7 +282,7 @@ pub fn cmac_by_pieces(subject: &Subject) {
         for len in [0, 1, 15, 16, 17, 32, 48, 100] {
             let data = noise(2, len);
             for split in splits(subject, len) {
-                let mut stream = CmacStream::new(subject.planner.clone(), key.clone());
+                let mut stream = CmacStream::new(subject.planner.clone() as Arc<dyn Executor>, key.clone());
                 let mut rest = &data[..];
                 for &size in &split {
                     let (piece, later) = rest.split_at(size);
@@ -301,7 +301,7 @@ pub fn cmac_by_pieces(subject: &Subject) {
 
 /// Calls in an invalid order, or with buffers of the wrong length, are errors.
 pub fn order_is_kept(subject: &Subject) {
-    let planner = || Arc::clone(&subject.planner);
+    let planner = || -> Arc<dyn Executor> { subject.planner.clone() };
     if !sizes(subject, Cipher::Cbc, Direction::Encrypt).is_empty() {
         let key = cipher_key(Cipher::Cbc, 1, KeySize::Aes128);
         let encrypt = Direction::Encrypt;
@@ -327,7 +327,7 @@ pub fn order_is_kept(subject: &Subject) {
     }
     if subject.does_all(&[Pass::Ctr32, Pass::Ghash], KeySize::Aes128) {
         let key = aead_key(Aead::Gcm, &test_key(1, KeySize::Aes128));
-        let executor = planner() as Arc<dyn Executor>;
+        let executor = planner();
         let mut stream = Sealer::new(executor.clone(), &key, &[0; 12], None).unwrap();
         stream.update(&[], &mut []).unwrap();
         assert!(matches!(stream.aad(b"late"), Err(Error::Order { .. })));

@@ -209,7 +209,7 @@ impl Probe {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
                 for key in cipher_keys(cipher) {
-                    let planner = Arc::clone(&self.planner);
+                    let planner: Arc<dyn Executor> = self.planner.clone();
                     let mut stream =
                         CipherStream::new(planner, cipher, direction, Padding::None, key, &[9; 16])
                             .expect("valid arguments");
@@ -232,7 +232,7 @@ impl Probe {
     fn padding(&self) {
         for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
             for key in cipher_keys(cipher) {
-                let planner = Arc::clone(&self.planner);
+                let planner: Arc<dyn Executor> = self.planner.clone();
                 let (encrypt, padding) = (Direction::Encrypt, Padding::Pkcs7);
                 let mut stream = CipherStream::new(planner, cipher, encrypt, padding, key, &[9; 16])
                     .expect("valid arguments");
@@ -351,7 +351,7 @@ impl Probe {
 
     fn mac_streams(&self) {
         for key in [16, 24, 32] {
-            let mut stream = CmacStream::new(self.planner.clone(), secret_key(key));
+            let mut stream = CmacStream::new(self.planner.clone() as Arc<dyn Executor>, secret_key(key));
             secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("valid arguments"));
             taken("CMAC", &mut stream.finish().expect("valid arguments"));
 

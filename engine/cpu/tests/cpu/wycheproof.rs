@@ -328,7 +328,7 @@ fn cmac_vectors(kernel: Option<&str>) {
         });
         verdict.check("batch", batch, &());
         let stream = Key::new(&test.key).and_then(|key| {
-            let mut stream = CmacStream::new(planner.clone(), key);
+            let mut stream = CmacStream::new(planner.clone() as Arc<dyn Executor>, key);
             let (head, tail) = test.msg.split_at(test.msg.len() / 3);
             stream.update(head)?;
             stream.update(tail)?;
@@ -347,7 +347,7 @@ fn stream(
     iv: &[u8; 16],
     data: &[u8],
 ) -> Result<Vec<u8>> {
-    let (planner, key) = (Arc::clone(planner), key.clone());
+    let (planner, key): (Arc<dyn Executor>, _) = (planner.clone(), key.clone());
     let mut stream = CipherStream::new(planner, Cipher::Cbc, direction, Padding::Pkcs7, key, iv)?;
     let mut output = vec![0; data.len() + 32];
     let (head, tail) = data.split_at(data.len() / 3);

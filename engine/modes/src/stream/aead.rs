@@ -12,7 +12,10 @@ use lockstep_core::{Error, Key, Result};
 /// A message of GCM or CCM that is encrypted in pieces.
 pub type Sealer = Pieces<true>;
 
-/// A message of GCM or CCM that is decrypted in pieces. The output of [`update`](Pieces::update) is not authenticated before `finish`.
+/// A message of GCM or CCM that is decrypted in pieces.
+///
+/// **The output of [`update`](Pieces::update) is not authenticated. Use no part of it before [`finish`](Opener::finish) has
+/// succeeded, and discard it if `finish` fails, because an attacker may have chosen it.**
 pub type Opener = Pieces<false>;
 
 /// A message of GCM or CCM in pieces: associated data first, then data, in any split, then the tag. [`Sealer`] or [`Opener`].
@@ -103,7 +106,10 @@ impl<const SEALS: bool> Pieces<SEALS> {
         Ok(())
     }
 
-    /// Processes the next bytes; the output has the same length. Decrypted bytes are not authenticated before `finish`.
+    /// Processes the next bytes; the output has the same length.
+    ///
+    /// **Decrypted bytes are not authenticated. Use no part of them before [`finish`](Opener::finish) has succeeded, and discard
+    /// them if `finish` fails, because an attacker may have chosen them.**
     ///
     /// # Errors
     /// [`Error::OutputLength`]; [`Error::TooLong`] if the data exceed the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if
@@ -112,7 +118,7 @@ impl<const SEALS: bool> Pieces<SEALS> {
         self.update_data(HostData::copy(input, output)?)
     }
 
-    /// Processes the next bytes in place.
+    /// Processes the next bytes in place. **Decrypted bytes are not authenticated**: see [`update`](Pieces::update).
     ///
     /// # Errors
     /// The errors of [`update`](Pieces::update).
@@ -166,7 +172,7 @@ impl Opener {
     /// Ends the message, and compares its tag in constant time.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`]; [`Error::Order`] if data are missing;
+    /// [`Error::AuthenticationFailed`]: **discard the decrypted data, because an attacker may have chosen them**. [`Error::TagLength`]; [`Error::Order`] if data are missing;
     /// errors of devices.
     pub fn finish(self, tag: &[u8]) -> Result<()> {
         self.end(Tag::Expect(tag))

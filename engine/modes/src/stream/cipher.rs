@@ -52,7 +52,7 @@ impl CipherStream {
     /// # Errors
     /// [`Error::ModeKey`] if the key does not match the cipher.
     pub fn new(
-        executor: Arc<dyn Executor>,
+        executor: impl Into<Arc<dyn Executor>>,
         cipher: Cipher,
         direction: Direction,
         padding: Padding,
@@ -62,6 +62,7 @@ impl CipherStream {
         cipher.check_key(&key)?;
         let padding = if cipher.takes_padding() { padding } else { Padding::None };
         let state = State::new(cipher, iv);
+        let executor = executor.into();
         Ok(CipherStream { executor, cipher, direction, padding, key, state, position: 0, finished: false })
     }
 

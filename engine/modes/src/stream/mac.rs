@@ -18,8 +18,8 @@ pub struct CmacStream {
 
 impl CmacStream {
     /// Starts a message.
-    pub fn new(executor: Arc<dyn Executor>, key: Key) -> Self {
-        CmacStream { executor, key, mac: Mac::new(Pass::CbcMac, [0; 16]) }
+    pub fn new(executor: impl Into<Arc<dyn Executor>>, key: Key) -> Self {
+        CmacStream { executor: executor.into(), key, mac: Mac::new(Pass::CbcMac, [0; 16]) }
     }
 
     /// Adds the next bytes.

@@ -81,23 +81,28 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
         true => wanted(&verifier, &all)?,
         false => Vec::new(),
     };
-    // The inputs and outputs of all pieces, if they are in memory of one kind.
-    let on_device = pieces.iter().map(|piece| match &handles[piece.message] {
-        Data::Device { from, to, .. } => Some((from.slice(piece.range()), to.slice(piece.range()))),
-        _ => None,
-    });
-    let on_device: Option<(Vec<_>, Vec<_>)> = on_device.collect();
-    let pinned = pieces.iter().map(|piece| match &handles[piece.message] {
-        Data::Pinned { from, to, .. } => Some((from.slice(piece.range()), to.slice(piece.range()))),
-        _ => None,
-    });
-    let pinned: Option<(Vec<_>, Vec<_>)> = pinned.collect();
+    // The inputs and the outputs of the pieces in each kind of memory.
+    let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    for piece in &pieces {
+        let range = piece.range();
+        match &handles[piece.message] {
+            Data::Device { from, to, .. } => {
+                device.0.push(from.slice(range.clone()));
+                device.1.push(to.slice(range));
+            }
+            Data::Pinned { from, to, .. } => {
+                pinned.0.push(from.slice(range.clone()));
+                pinned.1.push(to.slice(range));
+            }
+            Data::Host(_) => unreachable!("only empty data are in host memory"),
+        }
+    }
     let task = Task::from(all);
-    let (input, completion, output) = match (memory.filter(|_| !pieces.is_empty()), on_device, pinned) {
-        (Some(memory), Some((from, to)), _) => {
-            let input = memory.fetch(&from, stream)?;
+    let (input, completion, output) = match memory {
+        Some(memory) if !device.0.is_empty() && pinned.0.is_empty() => {
+            let input = memory.fetch(&device.0, stream)?;
             let completion = submit(task)?;
-            match memory.fetch(&to, stream) {
+            match memory.fetch(&device.1, stream) {
                 Ok(output) => (input, completion, output),
                 Err(error) => {
                     // The work has started, but its results cannot be verified.
@@ -107,10 +112,10 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
                 }
             }
         }
-        (Some(_), _, Some((from, to))) if waits == Waits::Now => {
-            let input = read(&from);
+        Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
+            let input = read(&pinned.0);
             submit(task)?.wait()?;
-            (input, Completion::Done, read(&to))
+            (input, Completion::Done, read(&pinned.1))
         }
         _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
     };

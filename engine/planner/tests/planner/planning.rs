@@ -355,7 +355,7 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
     let mut messages = [CmacMessage { key: &key, data: b"data", mac: &mut mac }];
     assert!(matches!(cmac(&planner, &mut messages), Err(Error::Unsupported { .. })));
     let planner = Arc::new(planner);
-    let mut stream = CmacStream::new(planner.clone(), key.clone());
+    let mut stream = CmacStream::new(planner.clone() as Arc<dyn Executor>, key.clone());
     assert!(matches!(stream.update(&[5; 100]), Err(Error::Unsupported { .. })));
     assert_eq!(planner.assisted(), []);
     let (planner, ..) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);

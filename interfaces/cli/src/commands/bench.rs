@@ -36,7 +36,7 @@ use lockstep_bench::workload;
 use self::report::Report;
 use self::session::Session;
 use super::{print, print_json};
-use crate::error::{Error, Result, fail_if, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::options::{VERIFY, choice, number};
 use crate::output::GuardedFile;
 use crate::signals::{self, Guard};
@@ -192,12 +192,12 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
 
 fn check_sizes(args: &Bench) -> Result<()> {
     for &size in &args.size {
-        let is_wrong = size == 0 || size % 16 != 0 || size > MAX_SIZE;
-        fail_if(is_wrong, format_args!("{size} bytes: sizes are multiples of 16, up to 1 GiB"))?;
+        let is_valid = size > 0 && size.is_multiple_of(16) && size <= MAX_SIZE;
+        ensure(is_valid, format_args!("{size} bytes: sizes are multiples of 16, up to 1 GiB"))?;
     }
     let bytes = args.size.iter().max().zip(args.messages.iter().max());
-    let is_too_large = bytes.is_some_and(|(size, messages)| size * messages > MAX_SIZE);
-    fail_if(is_too_large, "that is more than 1 GiB in a call: take smaller or fewer messages")
+    let fits = bytes.is_none_or(|(size, messages)| size * messages <= MAX_SIZE);
+    ensure(fits, "that is more than 1 GiB in a call: take smaller or fewer messages")
 }
 
 /// The `openssl` programs that are measured.

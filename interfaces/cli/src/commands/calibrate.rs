@@ -39,8 +39,8 @@ pub struct Calibrate {
 
 pub(crate) fn run(args: &Calibrate) -> Result<()> {
     if args.forget {
-        let failed = |error| failed(format!("the cache of measurements cannot be cleared: {error}"));
-        return Calibrator::of_user().forget().map_err(failed);
+        let not_cleared = |error| failed(format!("the cache of measurements cannot be cleared: {error}"));
+        return Calibrator::of_user().forget().map_err(not_cleared);
     }
     let engine = args.engine.engine(false, None)?;
     let note = Note::new();

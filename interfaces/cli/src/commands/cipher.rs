@@ -17,7 +17,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use self::raw::{Mode, Raw};
-use crate::error::{Result, fail_if, failed};
+use crate::error::{Result, ensure, failed};
 use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
 use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SPARSE, choice, number};
 use crate::output::{Content, Output};
@@ -205,11 +205,11 @@ fn check(args: &Cipher) -> Result<()> {
         (args.decrypt && is_mac, "encrypts nothing: leave out -d, and compare what is printed"),
     ];
     for (is_made, mistake) in mistakes {
-        fail_if(is_made, format_args!("{name} {mistake}"))?;
+        ensure(!is_made, format_args!("{name} {mistake}"))?;
     }
     let Some((bytes, tags)) = args.tag_len.zip(tags) else { return Ok(()) };
     let message = format_args!("{name} has tags of {} bytes, not of {bytes}", tags.words);
-    fail_if(!tags.contains(bytes), message)
+    ensure(tags.contains(bytes), message)
 }
 
 /// For modes that compute only a MAC, refuses a device or kernel that the user named and that cannot compute the MAC. If the CPU computed
@@ -233,13 +233,14 @@ pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>
     let bytes = read_small(path, "file with a raw key", 256)?;
     warn_if_open_to_others(path, "key file", quiet);
     let text = to_utf8(&bytes).unwrap_or_default();
-    fail_if(
-        text.starts_with(b"lockstep-key-"),
+    ensure(
+        !text.starts_with(b"lockstep-key-"),
         format_args!("{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"),
     )?;
     // The probability that a random key consists of hex digits and white space is less than 2^-48.
-    fail_if(
-        text.len() >= 16 && text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()),
+    let is_hex = |byte: &u8| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace();
+    ensure(
+        text.len() < 16 || !text.iter().all(is_hex),
         format_args!("{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"),
     )?;
     Ok(bytes)

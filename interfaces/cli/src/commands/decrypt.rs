@@ -2,7 +2,6 @@
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -22,7 +21,7 @@ use zeroize::Zeroizing;
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, fail_if, failed, not_authentic, other_format};
+use crate::error::{Error, Result, ensure, failed, not_authentic, other_format};
 use crate::input::{Input, check_sources, check_standard_input, names};
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SPARSE, choice, number};
 use crate::output::{Content, Output};
@@ -113,17 +112,15 @@ pub struct Decrypt {
 }
 
 pub(crate) fn run(args: &Decrypt) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain, None)?;
     match &args.many.output_dir {
-        Some(folder) => args.run_many(&engine, folder),
-        None => {
-            args.run_one(&engine, ManyArgs::single(&args.inputs, args.recursive, &args.output, "decrypt")?)
-        }
+        Some(folder) => args.run_many(folder),
+        None => args.run_one(ManyArgs::single(&args.inputs, args.recursive, &args.output, "decrypt")?),
     }
 }
 
 impl Decrypt {
-    fn run_many(&self, engine: &Engine, output_dir: &Path) -> Result<()> {
+    fn run_many(&self, output_dir: &Path) -> Result<()> {
+        let engine = &self.engine.engine(self.messages.explain, None)?;
         let mut protected = self.sources();
         check_standard_input(&protected)?;
         let key = self.key.as_ref().map(|path| read_key(path, self.messages.quiet)).transpose()?;
@@ -137,11 +134,12 @@ impl Decrypt {
         many::run(engine, &operation, &self.inputs, &options, &self.messages, prepare)
     }
 
-    fn run_one(&self, engine: &Engine, path: &Path) -> Result<()> {
+    fn run_one(&self, path: &Path) -> Result<()> {
+        let engine = &self.engine.engine(self.messages.explain, None)?;
         check_sources(&self.output, path, &self.sources())?;
         let input = Input::open(path)?;
-        let is_pipe = self.range.is_some() && input.len.is_none();
-        fail_if(is_pipe, "--range needs a file to read from, not a pipe")?;
+        let range_is_readable = self.range.is_none() || input.len.is_some();
+        ensure(range_is_readable, "--range needs a file to read from, not a pipe")?;
         Output::check(&self.output, &input, Content::Unknown)?;
 
         let (envelope, first_bytes) = match Envelope::read(&mut &input)? {
@@ -149,7 +147,7 @@ impl Decrypt {
             Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
                 let file = AgeFile::open(first_bytes, &input)?;
                 let rule = "this is an age file, which is decrypted as a whole: leave out --range";
-                fail_if(self.range.is_some(), rule)?;
+                ensure(self.range.is_none(), rule)?;
                 return self.decrypt_age(engine.planner(), &input, file, path);
             }
             Start::Bare(first_bytes) => (None, first_bytes),
@@ -181,7 +179,7 @@ impl Decrypt {
                 let reader = Reader::open_from(engine, &key, context, input, start)?;
                 let bytes = reader.len();
                 let message = format_args!("the range begins at {offset}, but there are {bytes} bytes");
-                fail_if(offset > bytes, message)?;
+                ensure(offset <= bytes, message)?;
                 let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
                 reader.check_unchanged()?;
                 copied
@@ -353,9 +351,16 @@ impl DecryptMany<'_> {
             }
             Err(error) => return Ok(Err(error)),
         };
-        let opened = match lock(&self.keys).entry(id(&envelope)) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(new) => new.insert(self.open(unlocks, &envelope, path)?).clone(),
+        let id = id(&envelope);
+        let known = lock(&self.keys).get(&id).cloned();
+        // Other threads can take the lock while this thread asks for a passphrase and derives a key from it.
+        let opened = match known {
+            Some(opened) => opened,
+            None => {
+                let opened = self.open(unlocks, &envelope, path)?;
+                lock(&self.keys).insert(id, opened.clone());
+                opened
+            }
         };
         Ok(opened.map(drop).map_err(|error| for_file(&error)))
     }

@@ -13,7 +13,7 @@ use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, ciphertext_len, file, 
 use serde_json::json;
 
 use crate::answers::Answers;
-use crate::error::{Result, fail_if, failed};
+use crate::error::{Result, ensure, failed};
 use crate::input::{Input, check_sources, check_standard_input, names, read_small, warn_if_open_to_others};
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, is_stdin};
 use crate::output::{Content, Output};
@@ -150,14 +150,15 @@ impl<'a> Request<'a> {
                 inputs.push(value.into());
             } else {
                 let rule = "--recipient cannot be used with --key, --passphrase or --passphrase-file";
-                fail_if(excludes_recipients, rule)?;
-                let is_folder = args.many.output_dir.is_some() && !is_recipient(value);
-                fail_if(is_folder, "-r: this is not a recipient; folders need --recursive")?;
+                ensure(!excludes_recipients, rule)?;
+                // With -O, a value that does not look like a recipient is probably a folder.
+                let may_be_recipient = args.many.output_dir.is_none() || is_recipient(value);
+                ensure(may_be_recipient, "-r: this is not a recipient; folders need --recursive")?;
                 recipients.push(value.as_str());
             }
         }
-        let has_both = args.context.is_some() && !recipients.is_empty();
-        fail_if(has_both, "--context cannot be used with recipients: give it with --key")?;
+        let has_at_most_one = args.context.is_none() || recipients.is_empty();
+        ensure(has_at_most_one, "--context cannot be used with recipients: give it with --key")?;
         if inputs.is_empty() {
             inputs.push("-".into());
         }
@@ -206,12 +207,12 @@ impl<'a> Request<'a> {
         let args = self.args;
         let engine = args.engine.engine(args.messages.explain, None)?;
         check_standard_input(&args.sources())?;
-        fail_if(
-            args.delete && args.key.is_none(),
+        ensure(
+            !args.delete || args.key.is_some(),
             "--delete needs -k: without a key file, nothing shows which files are outputs of this command",
         )?;
         let rule = "--delete needs --recursive, and the folders whose outputs are in the output folder";
-        fail_if(args.delete && !self.recursive, rule)?;
+        ensure(!args.delete || self.recursive, rule)?;
         let operation = EncryptMany { engine: &engine, args, key: OnceLock::new() };
         let set_key = || -> Result<()> {
             if operation.key.get().is_none() {

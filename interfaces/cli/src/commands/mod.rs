@@ -23,7 +23,7 @@ use lockstep::Engine;
 use lockstep::engine::{BackendOptions, Discovered};
 use lockstep::hazmat::backend::Device;
 
-use crate::error::{Result, fail_if};
+use crate::error::{Result, ensure};
 use crate::output::Stdout;
 
 /// The text at the end of the help of the program `program`.
@@ -72,7 +72,7 @@ impl ProgramArgs {
     /// If `--json` is given before the subcommand: there it is valid only with `--version`.
     pub fn check(&self) -> Result<()> {
         let rule = "--json before the command requires --version; a command's own --json follows its name";
-        fail_if(self.json, rule)
+        ensure(!self.json, rule)
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use clap::{Args, ValueHint};
 use lockstep_provider_settings::{self as provider_settings, Settings};
 
-use crate::error::{Error, Result, fail_if, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::{invocation, terminal};
 
 /// The configuration file that `make install` installs. This command inserts the settings of the command line into it, and prints
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
 /// Checks the module that `--module` names, and returns its absolute path.
 fn given(path: &Path) -> Result<PathBuf> {
     let is_file = path.metadata().map_err(Error::io("find", path))?.is_file();
-    fail_if(!is_file, format_args!("{} is not a file: name lockstep.so itself", path.display()))?;
+    ensure(is_file, format_args!("{} is not a file: name lockstep.so itself", path.display()))?;
     std::path::absolute(path).map_err(Error::io("find", path))
 }
 

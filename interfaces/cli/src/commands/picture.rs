@@ -13,7 +13,7 @@ use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, OutputIn
 use zeroize::Zeroizing;
 
 use super::cipher::read_raw_key;
-use crate::error::{Error, Result, fail_if, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::input::{Input, check_sources, names};
 use crate::options::{EngineArgs, OutputArgs, choice};
 use crate::output::{Content, Output};
@@ -76,8 +76,8 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let mut png = Vec::new();
     Read::take(&input, MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
     let name = names(std::slice::from_ref(&args.input));
-    let is_long = png.len() as u64 > MAX_LEN;
-    fail_if(is_long, format_args!("{name}: it is longer than 256 MiB: take a smaller picture"))?;
+    let has_room = png.len() as u64 <= MAX_LEN;
+    ensure(has_room, format_args!("{name}: it is longer than 256 MiB: take a smaller picture"))?;
     let mut picture = Picture::decode(&png).map_err(|why| failed(format!("{name}: {why}")))?;
     drop(png);
     picture.encrypt(engine.planner(), args.mode, &key)?;

@@ -6,7 +6,7 @@ use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
 use serde_json::json;
 
-use crate::error::{Result, fail_if, not_authentic};
+use crate::error::{Result, ensure, not_authentic};
 use crate::options::EngineArgs;
 use crate::terminal;
 
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
         let message = format!("{failed_kernels} kernels failed the test and are not used: report this");
         return Err(not_authentic(message));
     }
-    fail_if(tested == 0, "no kernel was tested")
+    ensure(tested > 0, "no kernel was tested")
 }
 
 /// The operations that a kernel supports. The list is empty if this machine cannot run the kernel.

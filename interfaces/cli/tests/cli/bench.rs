@@ -50,9 +50,12 @@ fn peers_are_the_default() {
     assert!(ours["first_call_seconds"].as_f64().unwrap() > 0.0);
     assert!(ctr["ratio_to_aws_lc"].is_number() && ctr["ratio_to_openssl"].is_null());
     // Without the name of a suite, as in an older syntax, `bench` measures the peers.
-    let args = ["bench", "--mode", "gcm-128-keys", "--size", "16", "--rounds", "1", "--seconds", "0.001"];
+    let args = ["bench", "--mode", "gcm-128-keys", "--size=16", "--rounds", "1", "--seconds", "0.001"];
     let report =
         folder.run([&args[..], &["--no-openssl", "--threads", "1", "--json"]].concat()).succeeded().json();
+    // A word with `=` is quoted.
+    let command = report["command"].as_str().unwrap();
+    assert!(command.starts_with("lockstep bench --mode gcm-128-keys '--size=16' --rounds 1 "), "{command}");
     let result = &results(&report, "peers")[0];
     assert_eq!((&result["work"], &result["messages"]), (&"gcm-128-keys".into(), &10_000.into()));
     assert!(result["ratio_to_limit"].is_null());

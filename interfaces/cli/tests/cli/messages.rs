@@ -129,6 +129,16 @@ fn errors() {
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());
 }
 
+/// If several inputs are given without -O, and the device does not exist, the message is about the inputs.
+#[test]
+fn several_inputs_are_refused_before_the_device_is_searched() {
+    let folder = Folder::with_keys();
+    for command in ["encrypt", "decrypt"] {
+        let ended = folder.run([command, "-k", "key", "a", "b", "--device", "nosuch:0"]);
+        ended.failed(2, "'a' and 'b' are both inputs");
+    }
+}
+
 /// A message about a value of the environment names the variable.
 #[test]
 fn a_wrong_variable_is_named() {

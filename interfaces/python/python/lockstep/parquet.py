@@ -151,7 +151,7 @@ def open(
 
     file: a path, or a binary file object that can seek. The object is not closed, and the program must not use it while the result is open.
     keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
-    by dots; the name of a group stands for all columns in it. kms: instead of keys, a function of a master key's identifier and a
+    by dots; the name of a group means all columns in the group. kms: instead of keys, a function of a master key's identifier and a
     wrapped key that returns the key, or None if there is no key; it is called for the key material that pyarrow and parquet-java store
     in the file. aad_prefix: required if the file was written with one. A prefix that the file stores is not used, but it must equal
     aad_prefix. allow_missing_aad: read files of DuckDB, whose modules have no associated data, so that an exchange of pages or columns of
@@ -218,7 +218,7 @@ def encrypt(
     """Encrypts a plain Parquet file, without decompressing its pages. The output appears complete or not at all.
 
     input: a path, or a binary file object that can seek. output: a path. footer_key: 16, 24 or 32 bytes. columns: the keys of
-    columns by their paths (names from the root, joined by dots); the name of a group stands for all columns in it. Columns without
+    columns by their paths (names from the root, joined by dots); the name of a group means all columns in the group. Columns without
     a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
     "AES_GCM_CTR_V1", whose pages are not authenticated, so that `open` needs allow_unauthenticated_pages. plaintext_footer: leave
     the footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one.

@@ -168,8 +168,8 @@ impl Call {
         let are_on_device =
             [&self.to, &self.tags, &self.status].iter().all(|array| array.place.device() == device);
         ensure(are_on_device, || "data, out, tags and status must be on the same device")?;
-        let are_readable =
-            [&self.key, &self.nonces].iter().all(|array| [None, device].contains(&array.place.device()));
+        let is_readable = |array: &&Imported| array.place.device().is_none_or(|of| Some(of) == device);
+        let are_readable = [&self.key, &self.nonces].into_iter().all(|array| is_readable(&array));
         ensure(are_readable, || "key and nonces must be on the host or on the device of the data")?;
         let (mut read, mut written) = (vec![&self.key, &self.nonces], vec![&self.to, &self.status]);
         let with_tags = if seals { &mut written } else { &mut read };

@@ -114,7 +114,7 @@ impl NumpyBits {
     /// A state with the same key at another position.
     fn at(&self, block: u128, used: usize) -> PyResult<NumpyBits> {
         // SAFETY: the caller holds the lock.
-        let key = unsafe { &*self.state.get() }.key.duplicate()?;
+        let key = unsafe { &*self.state.get() }.key.clone();
         NumpyBits::start(key, block, used)
     }
 

@@ -45,6 +45,7 @@ fn blocks(bytes: usize) -> u128 {
 }
 
 /// A key of AES-256 and its expanded form.
+#[derive(Clone)]
 struct StreamKey {
     key: Key,
     inline: InlineKey,
@@ -57,10 +58,6 @@ impl StreamKey {
             key: Key::new(bytes).map_err(from_core)?,
             inline: InlineKey::new(InlineKernel::best(), bytes).ok_or_else(out_of_memory)?,
         })
-    }
-
-    fn duplicate(&self) -> PyResult<StreamKey> {
-        Ok(StreamKey { key: self.key.clone(), inline: self.inline.clone() })
     }
 
     /// Writes the keystream from a block on, on the calling thread.
@@ -170,9 +167,9 @@ impl Keystream {
     ) -> PyResult<T> {
         let engine = engine::current(py)?;
         let start = self.take(used);
-        // In a child process, the expanded key may be incomplete if another thread was in a call during the fork. In this case a
-        // copy of the key is used.
-        let copy = if self.origin.is_usable() { None } else { Some(self.key.duplicate()?) };
+        // In a child process, the key's expanded forms for the planner may be incomplete if another thread was in a call during the
+        // fork. In this case a copy of the key is used, which has no such forms yet.
+        let copy = (!self.origin.is_usable()).then(|| self.key.clone());
         let key = copy.as_ref().unwrap_or(&self.key);
         detached(py, || work(key, &engine, start)).map_err(from_core)
     }
@@ -212,8 +209,8 @@ impl Keystream {
     }
 
     /// A keystream with the same key at another position.
-    fn at(&self, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream { key: self.key.duplicate()?, position: Mutex::new(position), origin: Origin::new() })
+    fn at(&self, position: u128) -> Keystream {
+        Keystream { key: self.key.clone(), position: Mutex::new(position), origin: Origin::new() }
     }
 
     /// `size` bytes of the keystream as bytes.

@@ -1,5 +1,6 @@
 //! Batches of messages.
 
+use std::iter;
 use std::sync::Mutex;
 
 use lockstep_core::data::{Data, HostData};
@@ -132,9 +133,8 @@ fn run_by_executor(
     outcome
 }
 
-/// Runs GCM on this number of CPU threads. Each thread has one context, and sets the key of each message in it.
+/// Runs GCM on this number of CPU threads. Each thread that processes messages has one context, and sets the key of each message in it.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<'_>]) -> Result<()> {
-    let Some(first) = messages.first().map(|message| message.key) else { return Ok(()) };
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || share::lock(&pieces).next();
     let no_memory = || {
@@ -143,9 +143,10 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
     };
     // Processes messages until none is left; returns false if a tag was wrong.
     let run_pieces = || -> Result<bool> {
-        let (mut are_done, mut key) = (true, first);
+        let Some(first) = next() else { return Ok(true) };
+        let (mut are_done, mut key) = (true, first[0].key);
         let mut gcm = small::new_in_own_frame(kernel, key).ok_or_else(no_memory)?;
-        while let Some(piece) = next() {
+        for piece in iter::once(first).chain(iter::from_fn(next)) {
             for message in piece {
                 if !std::ptr::eq(message.key, key) {
                     key = message.key;

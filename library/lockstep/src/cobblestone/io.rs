@@ -4,8 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut, Write};
 
 use zeroize::Zeroize;
 
-use super::format::ciphertext_len;
-use super::options::{Options, Summary};
+use super::options::Options;
 use crate::error::{Error, Result};
 
 /// Runs `process` with a writer to the first `needed` bytes of a buffer, and returns `needed`. `process` must write all
@@ -64,10 +63,10 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Flushes the writer; returns the lengths of the plaintext and of its encrypted message.
-    pub(super) fn finish(self) -> Result<Summary> {
+    /// Flushes the writer; returns the number of bytes of plaintext.
+    pub(super) fn finish(self) -> Result<u64> {
         self.writer.flush().map_err(Error::Write)?;
-        Ok(Summary { plaintext_len: self.plaintext, ciphertext_len: ciphertext_len(self.plaintext)? })
+        Ok(self.plaintext)
     }
 }
 

@@ -123,7 +123,13 @@ pub(super) fn encrypt_pieces(
         },
         |(piece, ())| sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len()),
     )?;
-    sink.finish()
+    finish(sink)
+}
+
+/// Ends the processing of a whole message; returns the lengths of the plaintext and of the message.
+fn finish(sink: Sink<'_>) -> Result<Summary> {
+    let plaintext_len = sink.finish()?;
+    Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
 }
 
 /// Decrypts the message from `reader` to its end and writes the plaintext to `writer`, with all threads of the engine
@@ -201,10 +207,10 @@ pub(super) fn decrypt_stream(
     let is_partial = |error: &Error| error.is_authentication_failure() || matches!(error, Error::Read(_));
     match decrypted {
         Err(error) if options.partial && is_partial(&error) => {
-            Err(Error::Partial { verified: sink.finish()?.plaintext_len, source: Box::new(error) })
+            Err(Error::Partial { verified: sink.finish()?, source: Box::new(error) })
         }
         Err(error) => Err(error),
-        Ok(()) => sink.finish(),
+        Ok(()) => finish(sink),
     }
 }
 

@@ -194,7 +194,7 @@ impl<S: ReadAt> Reader<S> {
         let mut sink = Sink { writer: &mut writer, options, plaintext: 0 };
         let write = |part: &Part, piece: &Piece| sink.put(&mut plaintext(piece, part), len_of(part));
         self.read_parts(offset, len, options, |_| (), |_, _, ()| (), write)?;
-        Ok(sink.finish()?.plaintext_len)
+        sink.finish()
     }
 
     /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses all

@@ -190,6 +190,8 @@ pub(crate) fn remove_abandoned(folder: &Folder) -> Result<()> {
         if is_same && is_abandoned(&stat) { folder.remove(name) } else { Ok(()) }
     };
     for name in folder.names()?.iter().filter(|name| is_temporary(name)) {
+        // Errors are ignored, because the files of other processes may disappear, be locked or not be writable at any time, and
+        // because a file that remains is removed by a later call.
         let _ = remove(name);
     }
     Ok(())

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use cipher::array::{Array, ArraySize};
 use cipher::consts::{U16, U24, U32, U64};
@@ -25,7 +24,7 @@ pub type Aes256 = Aes<U32>;
 
 /// AES. Clones share the round keys, which are wiped when the last clone is dropped.
 pub struct Aes<KeySize> {
-    key: Arc<InlineKey>,
+    key: InlineKey,
     size: PhantomData<fn() -> KeySize>,
 }
 
@@ -42,10 +41,10 @@ impl<KeySize> Aes<KeySize> {
 
 /// A separate function, so that its stack frame can be wiped.
 #[inline(never)]
-fn expanded(key: &[u8]) -> Arc<InlineKey> {
+fn expanded(key: &[u8]) -> InlineKey {
     let kernel = InlineKernel::all().find(|kernel| is_proven(*kernel));
     let key = kernel.and_then(|kernel| InlineKey::new(kernel, key));
-    Arc::new(key.expect("a kernel passes its self-test, and memory is not exhausted"))
+    key.expect("a kernel passes its self-test, and memory is not exhausted")
 }
 
 impl<KeySize: ArraySize> KeySizeUser for Aes<KeySize> {
@@ -115,7 +114,7 @@ impl<KeySize> BlockCipherDecBackend for Aes<KeySize> {
 
 impl<KeySize> Clone for Aes<KeySize> {
     fn clone(&self) -> Self {
-        Aes { key: Arc::clone(&self.key), size: PhantomData }
+        Aes { key: self.key.clone(), size: PhantomData }
     }
 }
 

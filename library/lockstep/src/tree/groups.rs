@@ -96,10 +96,17 @@ impl Plan {
         sync: bool,
     ) -> Result<Plan> {
         let (resume, force) = (existing == IfExists::Resume, existing == IfExists::Replace);
-        let (output_dir, advice) = (output, &ADVICE);
-        let (delete, protected, stream) = Default::default();
-        let options =
-            Options { output_dir, recursive: true, resume, force, sync, delete, protected, advice, stream };
+        let options = Options {
+            output_dir: output,
+            recursive: true,
+            resume,
+            force,
+            sync,
+            delete: false,
+            protected: Vec::new(),
+            advice: &ADVICE,
+            stream: crate::Options::default(),
+        };
         // The listing below treats the path `-` as standard input, so `./-` replaces it.
         let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
         let given: Vec<_> = inputs.iter().map(named).collect();

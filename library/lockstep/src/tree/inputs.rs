@@ -150,8 +150,8 @@ impl Inputs {
         let mut search = Search { direction, options, output, found: Inputs::default() };
         let mut names_files = false;
         for path in given {
-            let no_name = || failed("standard input has no name for its output: give files or folders");
-            ensure(path != Path::new("-"), no_name)?;
+            let stdin_error = || failed("standard input has no name for its output: give files or folders");
+            ensure(path != Path::new("-"), stdin_error)?;
             let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::file("read", path))?;
             let name = path.file_name().unwrap_or_default();
             let shown = quoted(path);

@@ -90,8 +90,9 @@ impl Chunk {
             ensure(is_inside, || damaged("is longer than its column chunk")).map(|()| page)
         };
         let Some(header) = module(start)? else { return Ok(None) };
-        let too_many = || malformed(format!("column {} has a chunk with more than 32768 pages", self.column));
-        ensure(number <= i16::MAX as usize + usize::from(self.has_dictionary), too_many)?;
+        let page_count_error =
+            || malformed(format!("column {} has a chunk with more than 32768 pages", self.column));
+        ensure(number <= i16::MAX as usize + usize::from(self.has_dictionary), page_count_error)?;
         // The length field of the second module is read only if it is in the chunk.
         page(header, LENGTH)?;
         let Some(body) = module(start + header as u64)? else { return Ok(None) };
@@ -321,8 +322,9 @@ impl<S: ReadAt> PlainView<S> {
             plain.extend(opened);
             rest = after;
         }
-        let too_short = || format!("an index or a filter of column {column} is shorter than the file states");
-        ensure(rest.is_empty(), || malformed(too_short()))?;
+        let length_error =
+            || malformed(format!("an index or a filter of column {column} is shorter than the file states"));
+        ensure(rest.is_empty(), length_error)?;
         plain.resize(sealed.len(), 0);
         Ok(plain)
     }

@@ -58,9 +58,17 @@ pub(super) fn plan(
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
-    let (found, ordinals, regions, hidden) = Default::default();
-    let mut planner =
-        Planner { engine, source, keys, opened, found, ordinals, has_plain_filters, regions, hidden };
+    let mut planner = Planner {
+        engine,
+        source,
+        keys,
+        opened,
+        found: BTreeMap::new(),
+        ordinals: BTreeSet::new(),
+        has_plain_filters,
+        regions: Vec::new(),
+        hidden: 0,
+    };
     footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
@@ -286,8 +294,9 @@ impl<S: ReadAt> Planner<'_, S> {
             // each path that is written below replaces a path in the input.
             let visible = chunk.structure(chunk::META_DATA)?;
             let is_same = visible.is_some_and(|meta| meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names));
-            let other = || malformed(format!("the metadata of column {} name another column", leaf.path));
-            ensure(is_same, other)?;
+            let other_column_error =
+                || malformed(format!("the metadata of column {} name another column", leaf.path));
+            ensure(is_same, other_column_error)?;
         }
         chunk.keep_only(|id| !(chunk::OFFSET_INDEX_OFFSET..=chunk::ENCRYPTED_COLUMN_METADATA).contains(&id));
         let start = self.opened.start + HIDDEN_GAP + self.hidden * HIDDEN;

@@ -82,8 +82,16 @@ impl<S: ReadAt> PlainView<S> {
         let mut opened = footer::open(engine, &source, keys, options)?;
         let regions = layout::plan(engine, &source, keys, &mut opened)?;
         let (engine, Opened { aad, pages, .. }) = (engine.clone(), opened);
-        let (cache, buffers, readers) = Default::default();
-        Ok(PlainView { source, engine, aad, pages, regions, cache, buffers, readers })
+        Ok(PlainView {
+            source,
+            engine,
+            aad,
+            pages,
+            regions,
+            cache: Cache::default(),
+            buffers: Mutex::default(),
+            readers: Arc::default(),
+        })
     }
 
     /// The source.

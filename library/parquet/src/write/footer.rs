@@ -86,8 +86,8 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         }
         let Some(mut meta) = chunk.structure(chunk::META_DATA)? else { return Ok(()) };
         // The path is required, because readers without the key find the column by it.
-        let no_path = || missing(&format!("the path in the metadata of column {}", leaf.path));
-        ensure(meta.has(column::PATH_IN_SCHEMA), no_path)?;
+        let missing_path_error = || missing(&format!("the path in the metadata of column {}", leaf.path));
+        ensure(meta.has(column::PATH_IN_SCHEMA), missing_path_error)?;
         let aad = self.aad.of(Module::ColumnMetaData, column.place);
         let mut sealed = Vec::new();
         seal(self.engine, vec![(Protection { key, kind: Kind::Gcm, aad }, &meta.encode())], &mut sealed)?;

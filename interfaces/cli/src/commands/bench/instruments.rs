@@ -155,8 +155,9 @@ impl Meter {
             // Only the zones of packages are read, because a package includes its cores and memory controllers, which have
             // zones of their own. The zones have the same names on AMD processors.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
-            // The zones of `intel-rapl-mmio` are left out: they show the same counters of packages through a second interface.
-            name.starts_with("package-") && !zone.to_string_lossy().contains("/intel-rapl-mmio")
+            // A zone whose file name starts with `intel-rapl-mmio` is a second interface to the counter of a package.
+            let file_name = zone.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("package-") && !file_name.starts_with("intel-rapl-mmio")
         };
         let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
         let packages = zones.filter(is_package).map(|zone| {

@@ -7,7 +7,7 @@ use lockstep_bench::workload::{Run, invert, random, repeat};
 use serde_json::{Value, json};
 
 use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
-use crate::error::{Result, check_stopped, fail_if};
+use crate::error::{Result, check_stopped, ensure};
 
 /// Number and length of the rounds, and the instruments.
 pub(super) struct Setting<'s> {
@@ -191,8 +191,8 @@ impl Buffers {
         self.call += calls;
         let fault =
             format_args!("{} and the CPU kernel that verifies it gave different results", contender.name);
-        let is_wrong = self.data != self.check || digest != expected;
-        fail_if(is_wrong, format_args!("{fault}: report this, and do not use it"))?;
+        let is_verified = self.data == self.check && digest == expected;
+        ensure(is_verified, format_args!("{fault}: report this, and do not use it"))?;
         Ok((spent, times))
     }
 }

@@ -177,10 +177,11 @@ pub(super) fn per_gb(per_byte: Option<f64>) -> String {
 
 /// A size with its unit, not rounded.
 pub(super) fn size(bytes: usize) -> String {
-    let mut units = [("MiB", 20), ("KiB", 10), ("B", 0)].into_iter();
-    let unit = units.find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
-    let (unit, shift) = unit.unwrap_or(("B", 0));
-    format!("{} {unit}", bytes >> shift)
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
 }
 
 /// Properties of the machine.

@@ -16,7 +16,7 @@ use super::Bench;
 use super::instruments::{Meter, Samples};
 use super::measure::{Contender, Setting};
 use super::report::Machine;
-use crate::error::{Result, fail_if};
+use crate::error::{Result, ensure};
 use crate::memory;
 use crate::options::EngineArgs;
 use crate::progress::Note;
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
             |one: &Workload| prefixes.iter().position(|prefix| one.name.starts_with(prefix.as_str()));
         all.retain(|one| prefix(one).is_some());
         all.sort_by_key(prefix);
-        fail_if(all.is_empty(), format_args!("no such name to measure: there are {names}"))?;
+        ensure(!all.is_empty(), format_args!("no such name to measure: there are {names}"))?;
         Ok(all)
     }
 
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
             let message = format_args!(
                 "none of the measured devices has kernels like {kernel}: see `lockstep devices`"
             );
-            fail_if(!names.iter().any(|device| is_of_backend(kernel, device)), message)?;
+            ensure(names.iter().any(|device| is_of_backend(kernel, device)), message)?;
         }
         let mut subjects = Vec::new();
         for device in &names {

@@ -17,7 +17,7 @@ use super::instruments::METERS;
 use super::measure::{Measured, Rate, Setting, in_turn, rounds};
 use super::report::{self, Section};
 use super::session::{AUTO, Session, Subject};
-use crate::error::{Error, Result, check_stopped, fail_if};
+use crate::error::{Error, Result, check_stopped, ensure, failed};
 use crate::signals;
 
 struct Suite {
@@ -114,9 +114,13 @@ pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> 
         let mut section = empty();
         let done = check_stopped().and_then(|()| run(session, &mut section));
         let nothing = "the measured devices and kernels support none of these workloads at these sizes";
-        if let Err(error) = done.and_then(|()| fail_if(section.results.is_empty(), nothing)) {
+        let error = match done {
             // A signal can also make a measured program fail. The error is then that the user stopped the run.
-            let error = if signals::stopped() { Error::Stopped } else { error };
+            Err(_) if signals::stopped() => Some(Error::Stopped),
+            Ok(()) if section.results.is_empty() => Some(failed(nothing)),
+            done => done.err(),
+        };
+        if let Some(error) = error {
             let findings = vec![format!("This suite failed and has no results: {error}")];
             section = Section { findings, error: Some(error), ..empty() };
         }
@@ -155,8 +159,8 @@ impl Outcome {
         contenders.into_iter().try_for_each(|Measured { name, rate, .. }| {
             let ratio = rate.median / limit.rate.median;
             let fault = format_args!("{name} has {ratio:.2} times the speed of the limit, which is wrong");
-            let is_wrong = ratio > LIMIT_TOLERANCE && rate.least > limit.rate.most;
-            fail_if(is_wrong, format_args!("{work} at {size}: {fault}: report this"))
+            let is_impossible = ratio > LIMIT_TOLERANCE && rate.least > limit.rate.most;
+            ensure(!is_impossible, format_args!("{work} at {size}: {fault}: report this"))
         })
     }
 

@@ -12,7 +12,7 @@ use lockstep::hazmat::stream::{CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
-use crate::error::{Result, fail_if, not_authentic};
+use crate::error::{Result, ensure, not_authentic};
 use crate::input::Input;
 use crate::job::{PIECE, Report};
 use crate::output::Writer;
@@ -65,8 +65,7 @@ impl Raw<'_> {
         let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
         let padding = if self.args.no_padding { Padding::None } else { Padding::Pkcs7 };
         let key = CipherKey::new(cipher, &self.key)?;
-        let mut stream =
-            CipherStream::new((&self.engine).into(), cipher, self.direction(), padding, key, &iv)?;
+        let mut stream = CipherStream::new(&self.engine, cipher, self.direction(), padding, key, &iv)?;
         let mut processed = Zeroizing::new(vec![0; PIECE + 64]);
         let total = self.input.for_each_piece(PIECE, report, |piece| {
             let done = if cipher.is_stream() {
@@ -88,7 +87,7 @@ impl Raw<'_> {
 
     /// Writes the CMAC of the input in hex.
     fn cmac(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
-        let mut stream = CmacStream::new((&self.engine).into(), Key::new(&self.key)?);
+        let mut stream = CmacStream::new(&self.engine, Key::new(&self.key)?);
         let total = self.input.for_each_piece(PIECE, report, |piece| Ok(stream.update(piece)?))?;
         self.write_mac(&stream.finish()?, output)?;
         Ok(total)
@@ -184,11 +183,11 @@ impl Raw<'_> {
 fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
     let name = cipher.name();
     let rule = format_args!("ciphertext of {name} with padding has at least 16 bytes");
-    fail_if(total == 0, format_args!("the input is empty: {rule}"))?;
+    ensure(total > 0, format_args!("the input is empty: {rule}"))?;
     let rule = format_args!("ciphertext of {name} is a multiple of 16 bytes");
     let message =
         format_args!("the input has {total} bytes: {rule}, so this was cut off or is something else");
-    fail_if(!total.is_multiple_of(16), message)
+    ensure(total.is_multiple_of(16), message)
 }
 
 fn write(output: &mut Writer, bytes: &[u8]) -> Result<()> {

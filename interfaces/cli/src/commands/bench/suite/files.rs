@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{AUTO, Rate, Section, Session, in_turn, report};
 use crate::commands::bench::instruments::children_time;
-use crate::error::{Error, Result, check_stopped, fail_if, failed};
+use crate::error::{Error, Result, check_stopped, ensure, failed};
 use crate::invocation;
 use crate::signals::Guard;
 
@@ -206,7 +206,7 @@ fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender
         let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
         check_stopped()?;
         let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
-        fail_if(!done.status.success(), format_args!("{} failed: {message}", contender.name))?;
+        ensure(done.status.success(), format_args!("{} failed: {message}", contender.name))?;
         verify(files, contender, &out)?;
         if round > 0 {
             contender.seconds.push(seconds);
@@ -230,7 +230,7 @@ fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
             made
         }
     };
-    fail_if(plaintext != files.plaintext, format_args!("{}: the output is wrong", contender.name))
+    ensure(plaintext == files.plaintext, format_args!("{}: the output is wrong", contender.name))
 }
 
 #[cfg(test)]

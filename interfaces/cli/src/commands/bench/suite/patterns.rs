@@ -9,7 +9,7 @@ use lockstep_report::bars::Bars;
 use serde_json::json;
 
 use super::{Rate, Section, Session, bar, report, rounds};
-use crate::error::{Result, fail_if};
+use crate::error::{Result, ensure};
 
 const NOT_CIPHER_INPUT: &str = "the data are not the input of the block cipher";
 
@@ -20,7 +20,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let unsuitable: Vec<_> = unsuitable.into_iter().map(|work| work.name).collect();
     let unsuitable = unsuitable.join(", ");
     let message = format_args!("data patterns cannot be measured with {unsuitable}: {NOT_CIPHER_INPUT}");
-    fail_if(works.is_empty(), message)?;
+    ensure(!works.is_empty(), message)?;
     let sizes = session.sizes(&[1 << 20], &[64 << 10]);
     let subjects = session.subjects(true)?;
     let setting = session.setting(9, Duration::from_millis(20));

@@ -10,7 +10,7 @@ use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 
 use super::{AUTO, METERS, Measured, Outcome, Rate, Section, Session, Subject, bar, report, rounds};
-use crate::error::{Result, check_stopped, fail_if, failed};
+use crate::error::{Result, check_stopped, failed};
 
 /// The workloads that are measured by default.
 const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-256 ecb-128-decrypt xts-128 xts-256 \
@@ -80,18 +80,19 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     for work in &works(session)? {
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             let shape = Shape { size, messages: messages(work, size) };
-            let (name, size) = (&work.name, report::size(size));
+            let (name, size_text) = (&work.name, report::size(size));
             if shape.bytes() > MAX_CALL_BYTES {
                 let why = format!("{} messages are more than 1 GiB in a call", shape.messages);
-                left_out.push(format!("{name} at {size} was left out: {why}."));
+                left_out.push(format!("{name} at {size_text} was left out: {why}."));
                 continue;
             }
-            session.note(&format!("{name}: {size}"));
+            session.note(&format!("{name}: {size_text}"));
             all.extend(compare(session, &ours, work, shape)?);
         }
     }
-    let is_too_large = all.is_empty() && !left_out.is_empty();
-    fail_if(is_too_large, format_args!("{} Take smaller messages", left_out.join(" ")))?;
+    if all.is_empty() && !left_out.is_empty() {
+        return Err(failed(format!("{} Take smaller messages", left_out.join(" "))));
+    }
     section.findings = faster_peers(&all);
     section.findings.extend(left_out);
     section.findings.extend(session.left_out(&session.devices));
