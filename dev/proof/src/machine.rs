@@ -135,6 +135,8 @@ pub struct Program<D: Domain> {
     pub most_steps: u64,
     /// A change whose effect the runs show.
     pub change: Option<Change>,
+    /// The seed of the keys, data and other pseudo-random inputs of the runs, below 2^32.
+    pub seed: u64,
     /// The table of instructions.
     semantics: fn(Mnemonic) -> Option<Run<D>>,
     /// Answers the call of an imported function.
@@ -154,7 +156,7 @@ impl<D: Domain> Program<D> {
         let decoded = code
             .map(|segment| (segment.address, segment.bytes.iter().map(|_| OnceCell::new()).collect()))
             .collect();
-        Program { image, most_steps: MOST_STEPS, change: None, semantics, imports, decoded }
+        Program { image, most_steps: MOST_STEPS, change: None, seed: 0, semantics, imports, decoded }
     }
 
     /// The addresses of all instructions that have been executed.

@@ -27,7 +27,7 @@ const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [-
   --uncovered   print the functions with instructions that no run has executed
   --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
                      instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
-                     finding, unless the change has no effect in any run or is in the list. With --short: only fewer lengths
+                     finding, unless the change has no effect in these runs or is in the list. With --short: only fewer lengths
   --seed NUMBER      the seed of the changes (1)
   --equivalent LIST  a list of changes that are known to have no effect
 

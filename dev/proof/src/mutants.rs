@@ -1,8 +1,10 @@
-//! Mutants: copies of the kernels with a random change of one instruction. The analysis must refute each mutant.
+//! Mutants: copies of the kernels with a random change of one instruction. The analysis must refute each mutant, or show that it has no
+//! effect in the runs.
 //!
-//! A mutant is refuted if `prove` fails on a file that has the changed code: if a result differs from that of the reference implementation, if
-//! a rule about secrets, bounds or remains is broken, or if a run cannot go on. Only the groups of runs that execute the changed
-//! instruction are run, the shortest first, and up to the first finding that is not known.
+//! A mutant is refuted if a run has a finding that is not known: if a result differs from that of the reference implementation, if a rule about
+//! secrets, bounds or remains is broken, or if a run cannot go on. `prove` would fail on a file with the changed code. Equality for all
+//! keys and data is not analysed for mutants. Only the groups whose short runs execute the changed instruction are run, the shortest first,
+//! and up to the first finding that is not known.
 
 mod change;
 mod effects;
@@ -63,7 +65,7 @@ pub struct Plan<'a> {
 pub enum Verdict {
     /// The first finding.
     Refuted(String),
-    /// No run can refute it: what it changes reaches no result, no branch and no address in any run.
+    /// What it changes reaches no result, no branch and no address in any run, with the keys and data of each of the [`SEEDS`].
     NoEffect,
     /// A line of the list of equivalent mutants describes it.
     Listed,
@@ -105,14 +107,17 @@ fn visited_by_part(image: &Image, baselines: &[Baseline]) -> Vec<Vec<u64>> {
     parts
 }
 
-/// Runs the groups that execute the changed instruction, in the order of the slice, and returns the first finding: on a program with the change,
-/// or on the original to show effects of the change.
+/// The seeds of keys and data for which the effect of a mutant is searched. All other runs have the first one.
+const SEEDS: [u64; 2] = [0, 1];
+
+/// Runs the groups whose short runs execute the changed instruction, in the order of the slice, and returns the first finding: on a program
+/// with the change or, if there are a change and a seed, on the original to show effects of the change.
 fn refute(
     program: &Arc<Image>,
     baselines: &[Baseline],
     mutant: &Mutant,
     extent: Extent,
-    (known, change): (&[Known], Option<&Change>),
+    (known, change): (&[Known], Option<(&Change, u64)>),
 ) -> Option<String> {
     let executes = |baseline: &&Baseline| {
         mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
@@ -121,7 +126,7 @@ fn refute(
         // With all lengths, runs take more instructions.
         let longer = if extent == Extent::Full { 8 } else { 2 };
         let limit = longer * baseline.most_steps + MARGIN;
-        first_finding(&cases::run(program, baseline.group, extent, limit, change.cloned()), known)
+        first_finding(&cases::run(program, baseline.group, extent, limit, change), known)
     })
 }
 
@@ -141,6 +146,9 @@ fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Resul
     let finding = refute(&Arc::new(image?), baselines, mutant, Extent::Short, (plan.known, None));
     finding.map(|_| ()).ok_or_else(|| format!("a mutant in a file is not refuted: {}", mutant.text()))
 }
+
+/// The number of mutants of `make prove-mutants`, for which the list of equivalent mutants is made.
+const LISTED: usize = 200;
 
 /// Number of instructions that a run may execute in addition to a multiple of those that it executes without a change.
 const MARGIN: u64 = 100_000;
@@ -173,7 +181,11 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
     let verdicts = verdicts.into_inner().expect("no thread panics");
     let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));
     refuted.map_or(Ok(()), |(mutant, _)| check_file(baselines, mutant, plan))?;
-    Ok(summarise(image, &verdicts))
+    let survivors = summarise(image, &verdicts);
+    if plan.number >= LISTED {
+        survivors::print_unused(image, plan.equivalent, &verdicts);
+    }
+    Ok(survivors)
 }
 
 /// Tries to refute a mutant. If no run refutes it, searches for its effect in the same runs.
@@ -186,8 +198,9 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
             return Verdict::Refuted(finding);
         }
     }
-    let effect = refute(image, baselines, mutant, plan.extent, (&[], Some(&mutant.change())));
-    match effect {
+    let change = mutant.change();
+    let effect_with = |seed| refute(image, baselines, mutant, plan.extent, (&[], Some((&change, seed))));
+    match SEEDS.into_iter().find_map(effect_with) {
         None => Verdict::NoEffect,
         Some(_) if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
         Some(effect) => Verdict::Survived(effect),

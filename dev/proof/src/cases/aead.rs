@@ -2,7 +2,7 @@
 
 use lockstep_reference::{Aes, gcm, ocb};
 
-use super::session::{Buffer, Session, sample};
+use super::session::{Buffer, Session};
 use super::{Extent, Group, Operation, Outcome, lengths};
 use crate::machine::Stop;
 use crate::taint::Tainted;
@@ -201,7 +201,8 @@ fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -
         let (iv_len, tag_len) = if is_plain { (12, 16) } else { (iv_len, tag_len) };
         let is_copied = !is_plain && index % 8 == 1 && !operation.is_whole();
         let is_reused = !is_plain && index % 4 == 2 && !operation.is_whole();
-        let (iv, aad, plaintext) = (sample(iv_len, 7), sample(aad_len, 8), sample(len, 3));
+        let (iv, aad, plaintext) =
+            (session.sample(iv_len, 7), session.sample(aad_len, 8), session.sample(len, 3));
         let (ciphertext, tag) = if operation.is_ocb() {
             ocb::seal(aes, &iv, &aad, &plaintext, tag_len)
         } else {
@@ -232,7 +233,7 @@ fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -
 
 /// Runs the AEAD of a group with each length.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
-    let (operation, key) = (group.operation, sample(group.key_len, 5));
+    let (operation, key) = (group.operation, session.sample(group.key_len, 5));
     let aes = Aes::new(&key);
     let mut keyed = session.clone();
     let made = new_object(&mut keyed, operation, session.secrets(&key));
@@ -306,7 +307,7 @@ fn run_with_new_key(
     len: usize,
 ) -> Result<(), Stop> {
     process(session, object, &cases(session, group, aes, 3, len)[0])?;
-    let other = sample(group.key_len, 6);
+    let other = session.sample(group.key_len, 6);
     let bytes = session.secret(KEY, &other, false);
     session.call_well("proof_gcm_set_key", &[object, bytes, other.len() as u64])?;
     session.remove(KEY);
@@ -315,7 +316,7 @@ fn run_with_new_key(
 
 /// Starts a message with data that are not whole blocks, and does not complete it.
 fn abandon(session: &mut Session, object: u64, operation: Operation) -> Result<(), Stop> {
-    let bytes = session.secrets(&sample(21, 11));
+    let bytes = session.secrets(&session.sample(21, 11));
     let message = Message {
         operation,
         in_place: true,

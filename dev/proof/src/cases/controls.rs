@@ -33,7 +33,7 @@ pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
     let is_missed = |(function, kind): &(&str, Kind)| {
         let machine = Machine::new(Rc::clone(&program));
-        let mut session = Session { machine, kernel: 0, results: Vec::new() };
+        let mut session = Session { machine, kernel: 0, results: Vec::new(), seed: 0 };
         let secret = session.secret(Buffer(20), &[0x5b; 16], false);
         let result = session.public(Buffer(21), &[0xee; 16], true);
         if session.call(function, &[secret, result]).is_ok() {

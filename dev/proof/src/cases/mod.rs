@@ -203,16 +203,20 @@ fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usiz
     (0..=most).step_by(unit).filter(|len| extent == Extent::Full || is_short(len)).collect()
 }
 
-/// Runs the operation of a group with each length. A run stops after `most_steps` instructions. With a change, the findings are its effects.
+/// Runs the operation of a group with each length. A run stops after `most_steps` instructions. With a change and a seed of keys and data,
+/// the findings are the effects of the change on runs with these keys and data.
 pub fn run(
     image: &Arc<Image>,
     group: Group,
     extent: Extent,
     most_steps: u64,
-    change: Option<Change>,
+    change: Option<(&Change, u64)>,
 ) -> Outcome {
     let mut program = Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer);
-    (program.most_steps, program.change) = (most_steps, change);
+    program.most_steps = most_steps;
+    if let Some((change, seed)) = change {
+        (program.change, program.seed) = (Some(change.clone()), seed);
+    }
     let program = Rc::new(program);
     let mut outcome = Outcome::default();
     match Session::new(&program, group.kernel) {

@@ -2,7 +2,7 @@
 
 use lockstep_reference::{Aes, Block, cbc, cbc_mac, cfb, ctr, ecb, ghash, ofb, pcbc, polyval, xts};
 
-use super::session::{Buffer, Session, sample};
+use super::session::{Buffer, Session};
 use super::{Extent, Group, Outcome, lengths};
 use crate::machine::Stop;
 use crate::value::Domain;
@@ -290,7 +290,7 @@ const COUNTERS: [Block; 3] = {
 pub(super) fn run_key(session: &Session, group: Group, outcome: &mut Outcome) {
     let mut session = session.clone();
     let mut run = || -> Result<(), Stop> {
-        let key = session.secrets(&sample(group.key_len, 5));
+        let key = session.secrets(&session.sample(group.key_len, 5));
         let key = set_key(&mut session, key)?;
         let copy = session.call_well("proof_key_place", &[])?;
         session.call_well("proof_key_copy", &[copy, key])?;
@@ -298,7 +298,7 @@ pub(super) fn run_key(session: &Session, group: Group, outcome: &mut Outcome) {
             session.call("proof_key_drop", &[key])?;
         }
         for blocks in [0, 1, 7, 8, 64, 129, 300] {
-            let tweak: Block = sample(16, 9).try_into().expect("16 bytes");
+            let tweak: Block = session.sample(16, 9).try_into().expect("16 bytes");
             let place = session.secret(REGISTER, &tweak, true);
             session.call("proof_advance_tweak", &[place, blocks])?;
             session.check_values(REGISTER, "the tweak", &tweak_after(tweak, 16 * blocks as usize));
@@ -312,7 +312,7 @@ pub(super) fn run_key(session: &Session, group: Group, outcome: &mut Outcome) {
 
 /// Runs a mode of a key with each length.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, mode: &Mode, outcome: &mut Outcome) {
-    let (key, tweak_key) = (sample(group.key_len, 5), sample(group.key_len, 9));
+    let (key, tweak_key) = (session.sample(group.key_len, 5), session.sample(group.key_len, 9));
     let mut keyed = session.clone();
     let mut set = |key: &[u8]| {
         let key = keyed.secrets(key);
@@ -322,10 +322,8 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, mode: &Mode, 
         let tweak_key = if mode.form == Form::Unit { set(&tweak_key)? } else { 0 };
         Ok([place, tweak_key])
     });
-    let Ok(keys) = made else {
-        outcome.add(&keyed, made, format!("{group}: set-up"));
-        return;
-    };
+    outcome.add(&keyed, made.clone(), format!("{group}: set-up"));
+    let Ok(keys) = made else { return };
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
     let (range, places) = ranges(mode, group.kernel.step);
     let lens = lengths(group.kernel, extent, mode.unit, *range.end());
@@ -335,7 +333,7 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, mode: &Mode, 
             let has_all = is_counter && (extent == Extent::Full || *in_place);
             for counter in &COUNTERS[..if has_all { COUNTERS.len() } else { 1 }] {
                 let mut session = keyed.clone();
-                let data = sample(len, 3);
+                let data = session.sample(len, 3);
                 let register = if mode.has_secret_register {
                     session.secrets(counter)
                 } else {

@@ -37,14 +37,8 @@ pub struct Session<D: Domain = Taint> {
     /// Public results: the ciphertext and, when sealing, the tag. A function may leave them in registers and on the stack. The list is
     /// empty for a function that encrypts and decrypts by the same code, whose output may be plaintext.
     pub results: Vec<Vec<u8>>,
-}
-
-/// Pseudo-random bytes.
-pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
-    let mut random = Random((seed as u64) << 32);
-    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
-    bytes.truncate(len);
-    bytes
+    /// The seed of the program, see [`Program::seed`].
+    pub seed: u64,
 }
 
 impl<D: Domain> Session<D> {
@@ -53,8 +47,12 @@ impl<D: Domain> Session<D> {
     /// # Errors
     /// If the kernel cannot be made.
     pub fn new(program: &Rc<Program<D>>, kernel: Kernel) -> Result<Self, Stop> {
-        let mut session =
-            Session { machine: Machine::new(Rc::clone(program)), kernel: 0, results: Vec::new() };
+        let mut session = Session {
+            machine: Machine::new(Rc::clone(program)),
+            kernel: 0,
+            results: Vec::new(),
+            seed: program.seed,
+        };
         let name = session.public(Buffer(0), kernel.name.as_bytes(), false);
         let width = kernel.width.map_or(u64::MAX, |(width, _)| width);
         session.kernel = session.machine.call("proof_kernel", &[name, kernel.name.len() as u64, width])?;
@@ -64,6 +62,14 @@ impl<D: Domain> Session<D> {
         session.remove(Buffer(0));
         session.machine.steps = 0;
         Ok(session)
+    }
+
+    /// Pseudo-random bytes of a key, of data or of another input, which has this number.
+    pub(super) fn sample(&self, len: usize, number: u64) -> Vec<u8> {
+        let mut random = Random(number << 32 | self.seed);
+        let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
+        bytes.truncate(len);
+        bytes
     }
 
     /// Adds a buffer, and returns its address.

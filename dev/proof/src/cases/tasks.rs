@@ -4,7 +4,7 @@
 use lockstep_reference::{Aes, Block, gcm, gcm_siv, ocb, xts};
 
 use super::modes::{Form, MODES, Mode, Next, next_register};
-use super::session::{Buffer, Session, sample};
+use super::session::{Buffer, Session};
 use super::{Extent, Group, Operation, Outcome};
 use crate::machine::Stop;
 use crate::value::Domain;
@@ -227,13 +227,13 @@ fn run_pass(
     let mode = pass.mode();
     let (mut messages, mut results) = (Vec::new(), Vec::new());
     for (index, len) in lens.iter().enumerate() {
-        let key = sample(key_len(group, lens.len(), index), 5 + index);
+        let key = session.sample(key_len(group, lens.len(), index), (5 + index) as u64);
         let tweak_key: Vec<u8> = match mode.next {
             Next::Tweak => key.iter().map(|byte| byte ^ 0x77).collect(),
             _ => Vec::new(),
         };
-        let data = sample(*len, 3 + index);
-        let mut state: Block = sample(16, 40 + index).try_into().expect("16 bytes");
+        let data = session.sample(*len, (3 + index) as u64);
+        let mut state: Block = session.sample(16, (40 + index) as u64).try_into().expect("16 bytes");
         if mode.name.starts_with("CTR") && index % 3 > 0 {
             // A counter that wraps at 2^64 and, in little-endian order, at 2^32; or one that wraps at 2^32 and 2^128.
             let (start, last) = [(8, 0xfe), (0, 0xfd)][index % 3 - 1];
@@ -290,9 +290,9 @@ fn run_fused(
     let seals = index.is_multiple_of(2);
     let (mut messages, mut results) = (Vec::new(), Vec::new());
     for (number, len) in lens.iter().enumerate() {
-        let key = sample(key_len(group, lens.len(), number), 5 + number);
-        let plaintext = sample(*len, 3 + number);
-        let (nonce, aad) = (sample(12, 40 + number), sample(number * 19 % 70, 8));
+        let key = session.sample(key_len(group, lens.len(), number), (5 + number) as u64);
+        let plaintext = session.sample(*len, (3 + number) as u64);
+        let (nonce, aad) = (session.sample(12, (40 + number) as u64), session.sample(number * 19 % 70, 8));
         let nonce: [u8; 12] = nonce.try_into().expect("12 bytes");
         let (ciphertext, tag) = seal(index, &key, &nonce, &aad, &plaintext);
         session.results.push(ciphertext.clone());

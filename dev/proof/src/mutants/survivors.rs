@@ -1,12 +1,13 @@
 //! The list of mutants that no run refutes because they are equivalent to the program.
 
-use super::Mutant;
 use super::change::decode;
+use super::{Mutant, Verdict};
 use crate::image::Image;
 use crate::known::{lines, matches};
 use crate::machine::text;
 
-/// A line of the list. ` after ` and another pattern may follow, for the instruction before those that are changed.
+/// A line of the list. ` after ` and a pattern may follow, for the instruction before those that are changed, and then ` before ` and a
+/// pattern, for the instruction after them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Equivalence {
     /// The text of the line, in which `*` stands for any text.
@@ -16,14 +17,31 @@ pub struct Equivalence {
 impl Equivalence {
     /// True if the line describes the mutant.
     pub fn describes(&self, image: &Image, mutant: &Mutant) -> bool {
-        let (change, previous) = self.line.split_once(" after ").unwrap_or((&self.line, "*"));
-        let function = image.symbol_at(mutant.address).and_then(|symbol| {
-            let code = image.code_at(symbol.address)?;
-            let len = (mutant.address - symbol.address) as usize;
-            Some(decode(code.get(..len)?, symbol.address))
-        });
-        let before = function.and_then(|code| code.last().map(text)).unwrap_or_default();
-        matches(change, &description(image, mutant)) && matches(previous, &before)
+        let (rest, next) = self.line.split_once(" before ").unwrap_or((&self.line, "*"));
+        let (change, previous) = rest.split_once(" after ").unwrap_or((rest, "*"));
+        let code = |start: u64, end: u64| {
+            let code = image.code_at(start).unwrap_or_default();
+            decode(&code[..code.len().min((end - start) as usize)], start)
+        };
+        let function = image.symbol_at(mutant.address).map_or(mutant.address, |symbol| symbol.address);
+        let end = mutant.address + mutant.code.len() as u64;
+        let instruction_before = code(function, mutant.address).last().map(text).unwrap_or_default();
+        let instruction_after = code(end, end + LONGEST_INSTRUCTION).first().map(text).unwrap_or_default();
+        matches(change, &description(image, mutant))
+            && matches(previous, &instruction_before)
+            && matches(next, &instruction_after)
+    }
+}
+
+/// The greatest number of bytes of an instruction.
+const LONGEST_INSTRUCTION: u64 = 15;
+
+/// Prints the lines of the list that described no mutant.
+pub(super) fn print_unused(image: &Image, list: &[Equivalence], verdicts: &[(&Mutant, Verdict)]) {
+    let listed =
+        verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Listed)).map(|(mutant, _)| mutant);
+    for line in list.iter().filter(|line| !listed.clone().any(|mutant| line.describes(image, mutant))) {
+        println!("this line of the list describes none of these mutants: {}", line.line);
     }
 }
 

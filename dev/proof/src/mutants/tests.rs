@@ -17,9 +17,14 @@ fn image(code: &[u8]) -> Image {
 
 /// True if the removal of the instruction at an offset has an effect on RAX, on a branch or on an address.
 fn removal_has_effect(code: &[u8], offset: u64) -> bool {
+    has_effect(Kind::Dropped, code, offset)
+}
+
+/// True if a change of the instruction at an offset has an effect on RAX, on a branch or on an address.
+fn has_effect(kind: Kind, code: &[u8], offset: u64) -> bool {
     let image = Arc::new(image(code));
-    let mutant = Changer::new(&image).change(Kind::Dropped, START + offset, &mut Random(1)).unwrap();
-    assert!(mutant.after().is_empty());
+    let mutant = Changer::new(&image).change(kind, START + offset, &mut Random(1)).unwrap();
+    assert_eq!(mutant.after().len(), if kind == Kind::Order { 2 } else { 0 });
     let mut program = Program::<Taint>::new(image, semantics::of, contracts::answer);
     program.change = Some(mutant.change());
     let mut machine = Machine::new(Rc::new(program));
@@ -109,12 +114,30 @@ fn instructions_that_do_not_depend_on_each_other_are_not_exchanged() {
 }
 
 #[test]
-fn a_line_of_the_list_may_name_the_instruction_before() {
+fn an_exchange_has_an_effect_if_the_order_matters() {
+    // mov eax,1; mov eax,2; ret
+    assert!(has_effect(Kind::Order, &[0xb8, 1, 0, 0, 0, 0xb8, 2, 0, 0, 0, 0xc3], 0));
+    // xor eax,eax; add eax,1; add eax,2; ret: the sum does not depend on the order.
+    assert!(!has_effect(Kind::Order, &[0x31, 0xc0, 0x83, 0xc0, 1, 0x83, 0xc0, 2, 0xc3], 2));
+    // jmp +5; mov eax,1; mov eax,2; ret: a jump to the second instruction, where the exchanged program has the first one.
+    assert!(has_effect(Kind::Order, &[0xeb, 5, 0xb8, 1, 0, 0, 0, 0xb8, 2, 0, 0, 0, 0xc3], 2));
+    // jmp +5; mov eax,1; mov al,2; ret: in the exchanged program, the jump leads into an instruction.
+    assert!(has_effect(Kind::Order, &[0xeb, 5, 0xb8, 1, 0, 0, 0, 0xb0, 2, 0xc3], 2));
+}
+
+#[test]
+fn a_line_of_the_list_may_name_the_instructions_before_and_after() {
     // cmp ecx,11; jb +1; nop; ret
     let image = image(&[0x83, 0xf9, 0x0b, 0x72, 0x01, 0x90, 0xc3]);
     let mutant = Changer::new(&image).change(Kind::Dropped, START + 3, &mut Random(1)).unwrap();
-    for (previous, describes) in [("cmp e*,0Bh", true), ("cmp e*,0Dh", false)] {
-        let list = parse(&format!("dropped: f: jb * -> nothing after {previous}")).unwrap();
-        assert_eq!(list[0].describes(&image, &mutant), describes, "{previous}");
+    for (around, describes) in [
+        ("after cmp e*,0Bh", true),
+        ("after cmp e*,0Dh", false),
+        ("after cmp e*,0Bh before nop", true),
+        ("before nop", true),
+        ("after cmp e*,0Bh before ret", false),
+    ] {
+        let list = parse(&format!("dropped: f: jb * -> nothing {around}")).unwrap();
+        assert_eq!(list[0].describes(&image, &mutant), describes, "{around}");
     }
 }

@@ -1,5 +1,6 @@
-//! Checks that the documentation pages in `docs/papers` equal the generated pages.
+//! Checks that the documentation pages in `docs/papers` equal the generated pages, and that their links to sections lead somewhere.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use lockstep_papers::{Page, cell, g80, geforce, qpu};
@@ -48,4 +49,42 @@ fn the_page_of_videocore_is_up_to_date() {
 fn the_page_of_the_g80_is_up_to_date() {
     let page = g80::page(&crate::G80, "g80");
     check("g80", &page);
+}
+
+/// The anchors that GitHub gives to the headings of a page: lower case, without punctuation, with hyphens for spaces.
+fn anchors(markdown: &str) -> BTreeSet<String> {
+    let headings = markdown.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|heading| {
+            let text = heading.trim_start_matches('#').trim().to_lowercase();
+            let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn links_to_sections_of_pages_lead_to_headings() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/papers");
+    let mut checked = 0;
+    for entry in std::fs::read_dir(&docs).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).unwrap();
+        let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for (file, anchor) in targets.filter_map(|target| target.split_once('#')) {
+            if file.contains("://") {
+                continue;
+            }
+            let of = if file.is_empty() { path.clone() } else { docs.join(file) };
+            let text =
+                std::fs::read_to_string(&of).unwrap_or_else(|error| panic!("{}: {error}", of.display()));
+            let name = path.file_name().unwrap().display();
+            assert!(anchors(&text).contains(anchor), "docs/papers/{name} links to {file}#{anchor}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 0, "no page has a link to a section");
 }
