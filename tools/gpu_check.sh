@@ -69,7 +69,7 @@ build() {
     cd "$root"
     # The packages are built one by one, because in a common build the provider would get the features of the command.
     "$cargo" build --release --locked -p lockstep-cli
-    # The command starts this program for `lockstep lab`, and expects it in its own folder.
+    # `lockstep lab` starts the program `lockstep-lab`, which must be in the same folder as `lockstep`.
     "$cargo" build --release --locked -p lockstep-lab
     "$cargo" build --release --locked -p lockstep-aes --features wgpu --example device_speed
     for backend in cuda wgpu opengl; do

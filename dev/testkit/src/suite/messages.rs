@@ -116,7 +116,7 @@ pub fn xts_steals(subject: &Subject) {
     }
 }
 
-/// Encrypts messages of all lengths and key sizes in one call.
+/// Encrypts and decrypts messages of all lengths, with keys of different sizes, in one call for each cipher and direction.
 pub fn batches_of_mixed_sizes(subject: &Subject) {
     for cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {

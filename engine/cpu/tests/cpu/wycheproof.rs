@@ -272,7 +272,7 @@ fn key_wrap_vectors(kernel: Option<&str>) {
         let set = keywrap::TestSet::load(name).unwrap();
         let mut count = 0;
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
-            // The vectors with the result `acceptable` wrap 8 bytes, but SP 800-38F requires at least 16.
+            // Vectors with the result `acceptable` count as invalid: they wrap 8 bytes, but SP 800-38F requires at least 16.
             let verdict = Verdict { id: test.tc_id, valid: test.result == TestResult::Valid };
             let icv = if name == AesKeyWrap { Icv::KW } else { Icv::KWP };
             let wrapped = Key::new(&test.key).and_then(|key| key_wrap::wrap(&*planner, &key, icv, &test.pt));

@@ -23,7 +23,7 @@ const SQUARE: usize = 14;
 const LEFT: usize = 8;
 const TOP: usize = (EDGE - 7 * SQUARE) / 2;
 
-/// A fixed key and IV, so that the pictures can be made again: the first bytes of FIPS 197, appendix C.1.
+/// The key of FIPS 197, appendix C.1, and an IV of zeros. They are fixed, so that each run draws the same pictures.
 const KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 const IV: [u8; 16] = [0; 16];
 

@@ -17,7 +17,8 @@ pub(super) fn all() -> [(String, String); 4] {
 /// A byte of the blocks, by its block, row and column. `None` if no byte of the blocks is at the place.
 type Place = Option<(usize, usize, usize)>;
 
-/// The byte of the blocks that a byte of an element contains. The arguments are the number of the element and the number of the byte.
+/// Maps a place in a vector to the byte of the blocks that is stored there. The arguments are the number of the element and the number
+/// of the byte in the element.
 type Layout = fn(usize, usize) -> Place;
 
 /// True for the words of a vector, by row and column of the VPM.

@@ -87,8 +87,9 @@ fn hints_save_the_penalties_of_branches() {
         let lost = summary(of, 10).unwrap().stalls.get("branch").copied().unwrap_or(0);
         (clocks(of, Effort::Full).unwrap().block[0], lost)
     });
-    // Without hints, eight branches to the next round and the branch to the next block cost cycles. With fixed hints, the last
-    // branch of each loop over rounds costs cycles. With both kinds of hints, the last branch of the call costs cycles.
+    // Without hints, eight branches to the next round and the branch to the next block cost cycles. With fixed hints, the last branch
+    // of each loop over rounds costs cycles. In addition, the last branch of the call costs cycles, both with fixed hints and with the
+    // table of hints.
     assert_eq!([none.1, fixed.1, table.1], [8 * 1024 + 1023, 1024 + 1, 1].map(|branches| 18 * branches));
     let saved = 1.0 - table.0 / fixed.0;
     assert!((0.01..0.04).contains(&saved), "{none:?} {fixed:?} {table:?}");

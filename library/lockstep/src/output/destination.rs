@@ -134,8 +134,8 @@ impl Destination {
         ensure(may_replace, || self.refused(reason))
     }
 
-    /// Refuses files that the options do not permit: any special file with `regular_only`, a block device without
-    /// `force`, and a file that cannot be synced with `sync`.
+    /// Checks a special file against the options. With `regular_only`, any special file is refused. Without `force`, a block device is
+    /// refused. With `sync`, a file that cannot be synced is refused.
     fn check_special(&self, kind: FileType) -> Result<()> {
         ensure(!self.options.regular_only, || self.refused("it is not a regular file"))?;
         if kind == FileType::BlockDevice {

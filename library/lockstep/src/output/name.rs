@@ -22,8 +22,8 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 pub(super) enum Placement {
     /// A rename that replaces an existing name. A file without a name first gets a temporary name.
     Replace,
-    /// The rename of [`Placement::Replace`], after a lookup has shown that the name is unused. If another process creates a file
-    /// with this name after the lookup, this file is lost. Threads of this process take turns, so that no file of another thread is
+    /// The rename of [`Placement::Replace`], after a lookup has shown that the name is unused. If another process creates a file with this
+    /// name after the lookup, the rename replaces that file. Threads of this process take turns, so that no file of another thread is
     /// lost.
     ReplaceUnused,
     /// A rename that fails if the name exists.

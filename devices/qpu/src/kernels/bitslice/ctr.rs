@@ -112,7 +112,7 @@ fn start_second(
     state.start_load(ops, address);
 }
 
-/// Combines this half with its data, and starts the store of the result.
+/// XORs the keystream of the second half of the previous unit with its data, and starts the store of the result.
 fn finish_second(ops: &mut Ops<'_>, state: &State, output: Variable, counter_step: Variable) {
     let address = second_before(ops, state, output, counter_step);
     wait_for_load(ops, None);
