@@ -6,7 +6,8 @@ use crate::image::Image;
 use crate::known::{lines, matches};
 use crate::machine::text;
 
-/// A line of the list. ` after ` and another pattern may follow, for the instruction before those that are changed.
+/// A line of the list: a pattern of mutants. After it, ` after ` and another pattern may follow, which the instruction
+/// before the changed ones must match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Equivalence {
     /// The text of the line, in which `*` stands for any text.
@@ -50,7 +51,7 @@ pub(super) fn context(image: &Image, mutant: &Mutant) -> String {
         .collect()
 }
 
-/// Reads the list. Lines that start with `#` are reasons.
+/// Reads the list. Lines that start with `#` state reasons.
 ///
 /// # Errors
 /// A message for a line without a kind, a function and instructions.
