@@ -141,7 +141,8 @@ impl<D: Domain> Memory<D> {
 
     /// Reads bytes.
     ///
-    /// # Errors If the bytes are not inside one region.
+    /// # Errors
+    /// If the bytes are not inside one region.
     pub fn read(&self, address: u64, into: &mut [D::Byte]) -> Result<(), Denied> {
         let (index, offset) = self.find(address, into.len(), false)?;
         into.copy_from_slice(&self.regions[index].bytes[offset..offset + into.len()]);

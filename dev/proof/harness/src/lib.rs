@@ -61,7 +61,8 @@ pub extern "C" fn proof_key_place() -> *mut KeyPlace {
 
 /// Expands a key of `len` bytes.
 ///
-/// # Safety The pointer is valid for `len` bytes. The place contains no key yet.
+/// # Safety
+/// The pointer is valid for `len` bytes. The place contains no key yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_key_set(
     place: &mut KeyPlace,

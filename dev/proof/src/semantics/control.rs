@@ -8,7 +8,8 @@ use crate::value::{Domain, Flag, Number};
 impl<D: Domain> Machine<D> {
     /// The value of a condition.
     ///
-    /// # Errors If the condition depends on an undefined flag.
+    /// # Errors
+    /// If the condition depends on an undefined flag.
     pub(super) fn condition(&self, code: ConditionCode) -> Result<Flag, Stop> {
         use ConditionCode::*;
         let flags = &self.flags;
