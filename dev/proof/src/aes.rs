@@ -1,4 +1,4 @@
-//! Constants of AES on single bytes, computed from the definitions of FIPS 197.
+//! AES on single bytes and columns, computed from the definitions of FIPS 197.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ static SBOXES: LazyLock<[[u8; 256]; 2]> = LazyLock::new(|| {
     boxes
 });
 
-/// Products with the factors 0 to 15.
+/// The products in GF(2^8) of each byte and the factors 0 to 15.
 static PRODUCTS: LazyLock<[[u8; 256]; 16]> = LazyLock::new(|| {
     std::array::from_fn(|factor| std::array::from_fn(|byte| multiply(byte as u8, factor as u8)))
 });

@@ -1,7 +1,8 @@
-//! The effects of imported functions, by their contracts in the C standard and in POSIX.
+//! The effects of imported functions, as the C standard and POSIX define them.
 //!
-//! The following is assumed of the C library: It keeps these contracts. The time of its functions for copying, setting and allocating
-//! memory depends on lengths and addresses only. These functions leave no copy of the copied bytes in registers or on the stack.
+//! The following is assumed of the C library: It conforms to these standards. The time of its functions for copying, setting and
+//! allocating memory depends on lengths and addresses only. These functions leave no copy of the copied bytes in registers or on the
+//! stack.
 
 use iced_x86::Register;
 

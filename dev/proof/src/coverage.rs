@@ -6,7 +6,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use crate::image::Image;
 
-/// How much of a function has been executed.
+/// The number of instructions of a function, and the number of those that have been executed.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Coverage {
     /// Number of instructions, without those that fill space between functions.

@@ -9,8 +9,8 @@ use object::{Endianness, Object, ObjectSymbol, RelocationTarget, SymbolKind};
 
 /// The address at which images are laid out.
 const BASE: u64 = 0x1000_0000;
-/// The address of the first imported symbol. The symbols are 16 bytes apart. No memory is there: the machine answers calls of these
-/// addresses by contract.
+/// The address of the first imported symbol. The symbols are 16 bytes apart. There is no memory at these addresses. If the program
+/// calls such an address, the machine applies the contract of the imported function.
 pub const IMPORTS: u64 = 0x7f00_0000_0000;
 
 /// A range of memory that the file fills, with its permissions.
@@ -54,7 +54,7 @@ pub struct Image {
     pub verdict: Option<(u64, u64)>,
 }
 
-/// A relocation: the place, and the value of 8 bytes for it.
+/// A relocation: an address, and the value of 8 bytes that is stored at this address.
 struct Relocation {
     place: u64,
     value: u64,
@@ -141,7 +141,8 @@ impl Image {
         (symbol.size == 0 || address < symbol.address + symbol.size).then_some(symbol)
     }
 
-    /// An address in terms of the function that contains it, or in terms of the file.
+    /// An address as text: the name of the function that contains it and the offset in the function or, if no function
+    /// contains the address, the address in the file.
     pub fn place(&self, address: u64) -> String {
         match self.symbol_at(address) {
             Some(symbol) => format!("{}+{:#x}", symbol.name, address - symbol.address),
@@ -227,7 +228,8 @@ fn relocations(file: &ElfFile64<'_>, imports: &mut BTreeMap<u64, String>) -> Res
                     BASE + symbol.address() + addend
                 }
             }
-            // Thread-local data, which no kernel uses. An access to address 0 is reported.
+            // Relocations of thread-local data, which no kernel uses, get the value 0. An access to address 0 would be
+            // reported.
             (elf::R_X86_64_DTPMOD64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64, _) => 0,
             (other, _) => return Err(format!("a relocation of type {other:?}, which is not supported")),
         };

@@ -1,5 +1,5 @@
-//! Findings that are known. The analysis fails if the list lacks a finding, or has a finding that the analysis no
-//! longer makes.
+//! The list of known findings. The analysis fails if it makes a finding that the list lacks, or if the list contains a
+//! finding that the analysis no longer makes.
 
 use crate::machine::Finding;
 
@@ -19,8 +19,8 @@ impl Known {
         finding.bytes <= self.most && self.matches(&finding.kind.to_string(), &finding.function)
     }
 
-    /// True if the line describes a reason why runs stopped. The kind of such a line is `stopped`, and its function is the place and the
-    /// reason.
+    /// True if the line describes a reason why runs stopped. The kind of such a line is `stopped`. In place of a function, the line
+    /// contains the place and the reason.
     pub fn describes_stop(&self, stop: &str) -> bool {
         stop.strip_prefix("stopped at ").is_some_and(|stop| self.matches("stopped", stop))
     }
@@ -44,13 +44,13 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The lines of a list without empty lines and lines that start with `#`, which are reasons.
+/// The lines of a list, without empty lines and without lines that start with `#`, which state reasons.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Reads the list. A line is `kind: function`, or `kind, at most N bytes: function` for secrets that are left behind. `*` stands for
-/// any text of a name. Lines that start with `#` are reasons.
+/// any text of a name. Lines that start with `#` state reasons.
 ///
 /// # Errors
 /// A message for a line of another form.

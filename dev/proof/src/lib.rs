@@ -1,8 +1,8 @@
 //! Analysis of the machine code of the CPU kernels: constant time, nothing left behind, accesses in bounds, equality with the standards.
 //!
 //! The crate interprets the machine code of `lockstep-proof-harness`, a shared library that has all public functions of
-//! `lockstep_cpu::inline`. The processor on which the analysis runs needs none of the instructions. docs/proof.md states what is
-//! shown, and what is assumed.
+//! `lockstep_cpu::inline`. The processor on which the analysis runs need not support the interpreted instructions. docs/proof.md states
+//! what is shown, and what is assumed.
 //!
 //! | module | content |
 //! |---|---|

@@ -32,7 +32,8 @@ const PRESERVED: [Register; 7] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15, Register::RSP];
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
-/// Maximum number of instructions of a run. No case needs as many, so a run that exceeds it has an error and is stopped.
+/// Maximum number of instructions of a run. No case needs this many instructions. A run that exceeds the limit is
+/// therefore faulty, and is stopped.
 pub const MOST_STEPS: u64 = 200_000_000;
 
 /// A fault of constant time or of memory safety, or a secret that is left behind.
@@ -133,7 +134,7 @@ pub struct Program<D: Domain> {
     pub image: Arc<Image>,
     /// Maximum number of instructions of a run.
     pub most_steps: u64,
-    /// A change whose effect the runs show.
+    /// A change of instructions whose effect the runs show.
     pub change: Option<Change>,
     /// The seed of the keys, data and other pseudo-random inputs of the runs, below 2^32.
     pub seed: u64,
@@ -430,8 +431,8 @@ impl<D: Domain> Machine<D> {
         *self.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() += 1;
     }
 
-    /// Returns a flag that an instruction reads. An undefined flag is an error, because neither its value nor whether it is secret is
-    /// known.
+    /// Returns a flag that an instruction reads. An undefined flag is an error, because its value is unknown, and so is whether it
+    /// depends on a secret.
     ///
     /// # Errors
     /// If the flag is undefined.
@@ -439,8 +440,8 @@ impl<D: Domain> Machine<D> {
         if flag.defined { Ok(flag) } else { Err(self.stop("the instruction reads an undefined flag")) }
     }
 
-    /// The outcome of a branch, or of another choice that an observer can see. A secret flag is reported. A domain without values then
-    /// cannot continue.
+    /// The outcome of a branch, or of another choice that an observer can see. A secret flag is reported. In a domain without values,
+    /// the run then stops.
     ///
     /// # Errors
     /// If the flag is undefined, or is secret and has no value.
@@ -604,12 +605,12 @@ impl<D: Domain> Machine<D> {
     }
 }
 
-/// A byte of memory or of a register that nothing has written: it differs from its neighbours.
+/// The initial value of a byte of memory or of a register. Neighbouring bytes have different values.
 fn arbitrary(place: usize) -> u8 {
     ((place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// A stack that nothing has been written to.
+/// The stack at the start of a run.
 fn stack<D: Domain>() -> Region<D> {
     let bytes = (0..STACK).map(|place| D::constant(arbitrary(place))).collect();
     Region::new("the stack", Role::Stack, STACK_END - STACK as u64, true, bytes)

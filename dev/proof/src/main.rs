@@ -93,7 +93,7 @@ struct Total {
     printed: BTreeSet<(Kind, String)>,
     /// Number of printed findings that are not known.
     new: usize,
-    /// What the groups do, for mutants.
+    /// The totals of the groups, with which the runs of mutants are compared.
     baselines: Vec<Baseline>,
 }
 
@@ -122,8 +122,8 @@ impl Total {
         self.outcome.merge(outcome);
     }
 
-    /// Prints a line for each kind and function, in the format of the list of known findings, with the maximum number of bytes of all runs.
-    /// For the stack, the greatest depth follows.
+    /// Prints a line for each kind of finding and each function, in the format of the list of known findings. The line contains the largest
+    /// number of bytes that a run has found. For the stack, the line also contains the greatest depth.
     fn summarise(&self) {
         let mut most: BTreeMap<(Kind, &str), (usize, usize)> = BTreeMap::new();
         for finding in self.outcome.findings.keys() {
@@ -216,7 +216,7 @@ fn prove(options: &Options) -> Result<bool, String> {
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
-    // `prove` without mutants shows equality for all lengths.
+    // The proofs of equality for all lengths are left out here, because a call of `prove` without mutants makes them.
     let skips_equality = has_mutants && !options.is_short;
     let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent) };
     if options.skips_taint {

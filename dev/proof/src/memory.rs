@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::value::Domain;
 
-/// What a region is for.
+/// The purpose of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// A segment of the image.
@@ -24,7 +24,7 @@ pub type Writer = u32;
 pub struct Region<D: Domain> {
     /// The name in reports.
     pub name: Rc<str>,
-    /// What the region is for.
+    /// The purpose of the region.
     pub role: Role,
     /// The address of the first byte.
     pub base: u64,
@@ -142,7 +142,7 @@ impl<D: Domain> Memory<D> {
     /// Reads bytes.
     ///
     /// # Errors
-    /// If they are not inside of one region.
+    /// If the bytes are not inside one region.
     pub fn read(&self, address: u64, into: &mut [D::Byte]) -> Result<(), Denied> {
         let (index, offset) = self.find(address, into.len(), false)?;
         into.copy_from_slice(&self.regions[index].bytes[offset..offset + into.len()]);

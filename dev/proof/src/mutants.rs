@@ -25,7 +25,7 @@ use change::Changer;
 pub use change::{Kind, Mutant};
 pub use survivors::{Equivalence, parse};
 
-/// What the runs of a group do without a change.
+/// The totals of the runs of a group without a change.
 pub struct Baseline {
     /// The group.
     pub group: Group,
@@ -45,7 +45,7 @@ impl Baseline {
     }
 }
 
-/// Which mutants are made, and how they are run.
+/// The settings for the choice of the mutants and for their runs.
 pub struct Plan<'a> {
     /// The file of the program.
     pub file: &'a Path,
@@ -61,19 +61,20 @@ pub struct Plan<'a> {
     pub equivalent: &'a [Equivalence],
 }
 
-/// What is known of a mutant.
+/// The result of the runs of a mutant.
 pub enum Verdict {
-    /// The first finding.
+    /// A run refutes the mutant. The value is the first finding.
     Refuted(String),
     /// What it changes reaches no result, no branch and no address in any run, with the keys and data of each of the [`SEEDS`].
     NoEffect,
     /// A line of the list of equivalent mutants describes it.
     Listed,
-    /// Nothing refutes it, although it has this effect.
+    /// No run refutes the mutant, although the change has this effect.
     Survived(String),
 }
 
-/// The parts of the kernels, which have equally many mutants. Names of functions contain these texts; the first that fits counts.
+/// The parts of the kernels. Each part gets the same number of mutants. A function belongs to the first part whose text its name
+/// contains.
 const PARTS: [&str; 3] = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"];
 
 /// Random changes of instructions that runs have executed.
@@ -123,7 +124,7 @@ fn refute(
         mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
     };
     baselines.iter().filter(executes).find_map(|baseline| {
-        // With all lengths, runs take more instructions.
+        // Runs with all lengths take more instructions, so their limit is higher.
         let longer = if extent == Extent::Full { 8 } else { 2 };
         let limit = longer * baseline.most_steps + MARGIN;
         first_finding(&cases::run(program, baseline.group, extent, limit, change), known)
@@ -164,8 +165,8 @@ fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
     stops.next().map(|_| "a run stops".into())
 }
 
-/// Runs mutants on all processors. Prints those that no run refutes, and numbers of mutants by kind. Returns the number of those that are
-/// not known to be equivalent.
+/// Runs mutants on all processors. Prints the mutants that no run refutes, and the numbers of mutants of each kind. Returns the number of
+/// printed mutants that are not known to be equivalent.
 ///
 /// # Errors
 /// A message if a refuted mutant is not refuted when it is read from a file.
@@ -207,7 +208,8 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
     }
 }
 
-/// Prints survivors and numbers. Returns the number of survivors that no list describes.
+/// Prints the survivors, and the numbers of mutants of each kind. Returns the number of survivors that no list
+/// describes.
 fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
     let mut kinds: BTreeMap<Kind, Count> = BTreeMap::new();
     let mut findings: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! A reproducible source of random numbers.
 
-/// SplitMix64, with its state, which starts as the seed.
+/// The generator SplitMix64. The value is the state of the generator; at the start, it is the seed.
 pub struct Random(pub u64);
 
 impl Random {

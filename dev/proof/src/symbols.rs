@@ -9,8 +9,8 @@
 //!   of Karatsuba's method and the four of the definition have the same sum;
 //! - the product of two bits, and the sum of a lane and a constant modulo a power of two.
 //!
-//! The result of any other operation is new atoms, which are equal to nothing. A proof that needs this result fails. Two results that
-//! have the same expressions are equal for all values of the inputs.
+//! The result of any other operation consists of new atoms, which differ from all earlier atoms. A proof that depends on such a result
+//! fails. Two results that have the same expressions are equal for all values of the inputs.
 
 mod lanes;
 mod table;
@@ -23,7 +23,7 @@ pub use table::{Bit, ONE, Symbol, Table, ZERO};
 
 use crate::value::{Domain, Flag, Shift};
 
-/// The domain of symbols. Copies have the same table of expressions.
+/// The domain of symbols. Copies share one table of expressions.
 #[derive(Clone, Default)]
 pub struct Symbols(Rc<RefCell<Table>>);
 

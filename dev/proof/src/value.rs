@@ -44,7 +44,8 @@ pub trait Domain: Clone + Default {
     /// The value of a byte.
     type Byte: Copy + PartialEq + Debug;
 
-    /// True if secret bytes also have a concrete value, so that the machine can follow a branch on a secret after it reports it.
+    /// True if secret bytes also have a concrete value, so that the machine can follow a branch on a secret after it has
+    /// reported the branch.
     const HAS_VALUES: bool;
 
     /// A public constant.

@@ -1,4 +1,4 @@
-//! Access to environment variables whose values name directories or code to load.
+//! Reads environment variables whose values name directories, or code that the process loads.
 #![allow(unsafe_code, reason = "one call of the C library")]
 
 use std::ffi::OsString;

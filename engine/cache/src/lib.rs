@@ -1,7 +1,8 @@
 //! The user's cache directory. It stores results that take long to compute, for use by later processes. The cache is
-//! optional: a file that is missing, unreadable or unwritable costs only time.
+//! optional: if a file is missing, or cannot be read or written, the program only takes longer.
 //!
-//! The modules [`environment`], [`exit`] and [`fresh`] contain other calls of the operating system that several crates need.
+//! The modules [`environment`], [`exit`] and [`fresh`] contain calls of the operating system that are unrelated to the
+//! cache, but are used by several crates.
 
 pub mod environment;
 pub mod exit;
@@ -48,8 +49,8 @@ impl Cache {
         &self.folder
     }
 
-    /// A file name derived from the whole text: a 128-bit hash that is not cryptographic. A user who constructs a collision
-    /// damages only their own cache.
+    /// Derives a file name from a text: a 128-bit hash of the whole text. The hash need not be cryptographic, because a
+    /// user who constructs a collision damages only their own cache.
     pub fn name_of(all: &str) -> String {
         format!("{:016x}{:016x}", hash(all.as_bytes()), fnv(SECOND_BASIS, all.as_bytes()))
     }
@@ -65,13 +66,14 @@ impl Cache {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// The content of a file of at most `max` bytes. `None` if the file is missing, longer, or cannot be read. Also `None`
-    /// if another user could have written the file, because its content may be passed to drivers.
+    /// The content of a file of at most `max` bytes. `None` if the file is missing, longer, or cannot be read. Also
+    /// returns `None` if another user could have written the file, because the caller may pass the content to a driver.
     pub fn read(&self, name: &str, max: u64) -> Option<Vec<u8>> {
         let (file, metadata) = self.open(name)?;
         let written = metadata.modified().ok();
         if written.and_then(|then| then.elapsed().ok()).is_some_and(|age| age > RENEW_AFTER) {
-            // The new modification time prevents the removal of a file that is in use.
+            // Sets the modification time to the current time, so that `prune` does not remove a file that is still in
+            // use.
             let _ = file.set_modified(SystemTime::now());
         }
         let mut content = Vec::new();
@@ -138,12 +140,12 @@ impl Cache {
     }
 }
 
-/// Files that have not been read for this time are removed. Half a year is longer than the time between two releases of a
-/// driver.
+/// Files that have not been read for this time are removed. The value is half a year, which is longer than the time
+/// between two releases of a driver.
 const KEEP: Duration = Duration::from_secs(180 * 24 * 3600);
 
-/// Reading a file sets its modification time to the current time, unless the modification time is more recent than this.
-/// Most reads therefore cause no write.
+/// Reading a file sets its modification time to the current time, but only if the file was last modified longer ago
+/// than this. Most reads therefore do not change the modification time.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// Unfinished files are removed after this time. Writing a file takes only milliseconds.
@@ -164,10 +166,10 @@ fn is_own(_: &fs::Metadata) -> bool {
     true
 }
 
-/// The end of the names of files that are being written.
+/// The suffix of the names of files that are not yet completely written.
 pub const UNFINISHED: &str = ".new";
 
-/// 2^64 divided by the golden ratio.
+/// The initial value of the second hash: 2^64 divided by the golden ratio.
 const SECOND_BASIS: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// FNV-1a with 64 bits. It detects accidental changes; it is not cryptographic.

@@ -33,7 +33,7 @@ fn old_files_are_removed() {
     assert_eq!(names(), ["a", "sub"]);
     cache.prune(SystemTime::now() + KEEP * 2);
     assert_eq!(names(), ["sub"], "folders stay");
-    // A write removes old files if the folder belongs to the cache. An old file that has been read is kept.
+    // A write removes old files if the folder belongs to the cache. An old file that has been read recently is kept.
     let ours = ["old", "read"];
     ours.iter().for_each(|name| cache.write(name, b"").unwrap());
     for name in ours {

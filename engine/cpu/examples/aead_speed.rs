@@ -1,10 +1,10 @@
 //! Compares the AEADs of a kernel with its CTR: `cargo run --release -p lockstep-cpu --example aead_speed [filter...]`.
 //!
-//! The program uses one thread and one key. "task" is the task of the device with one message. "mode" is the function of the mode that
-//! the library calls with a planner, with one message. "batch" is a task with 16 messages; its figure is the time for one of them. The
-//! measurements of a size alternate in many short rounds, because other programs may run on the machine. Each figure is the median of
-//! the rounds, and each ratio is the median of the ratios of measurements in the same round. The environment variable `KERNEL` selects
-//! a kernel, and `SIZES` lists sizes.
+//! The program uses one thread and one key. In the output, "task" means a task of the device with one message. "mode" means a call of
+//! the mode's function with one message and a planner, as the library calls it. "batch" means a task with 16 messages; its figure is
+//! the time of the task divided by 16. The calls of one size are measured alternately in many short rounds, because other programs may
+//! run on the machine. Each figure is the median of the rounds, and each ratio is the median of the ratios of measurements in the same
+//! round. The environment variable `KERNEL` selects a kernel, and `SIZES` is a list of the sizes that are measured.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -25,15 +25,17 @@ use harness::quantile;
 /// Number of messages of a batch.
 const BATCH: usize = 16;
 
-/// The calls with which the AEADs are compared. Sealing in place is compared with CTR in place. Opening to another buffer is compared
-/// with CTR to another buffer, because work on two buffers is slower: two buffers of 16 KiB fill the L1 cache.
+/// The calls of CTR with which the AEADs are compared. Sealing in place is compared with CTR in place. Opening to another buffer is
+/// compared with CTR to another buffer, because work on two buffers is slower than work in place. For example, two buffers of 16 KiB
+/// fill the L1 cache.
 const BASES: [(&str, bool); 2] = [("ctr task", false), ("ctr task, copy", true)];
 
 const ROUNDS: usize = 101;
 const ROUND: Duration = Duration::from_micros(300);
 
 type Call<'a> = Box<dyn FnMut() + 'a>;
-/// A call of a task. Sealing works in place. Opening writes to another buffer, so that each call has the same input.
+/// Makes a call of a task with one message. Sealing works in place. Opening writes to another buffer, so that each call
+/// has the same input.
 fn task<'a>(cpu: &'a Cpu, kernel: KernelId, fused: FusedAead, key: &'a Key, size: usize) -> Call<'a> {
     let (mut data, mut tag) = (vec![1; size], [0; 16]);
     let mut output = vec![0; size];
@@ -57,7 +59,7 @@ fn run_task(
     cpu.submit(kernel, Task::Fused(fused, &mut messages).into()).expect("supported").wait().expect("host");
 }
 
-/// A call of a task that seals several messages under one key.
+/// Makes a call of a task that seals several messages under one key.
 fn batch<'a>(cpu: &'a Cpu, kernel: KernelId, fused: FusedAead, key: &'a Key, size: usize) -> Call<'a> {
     let mut messages = vec![(vec![1; size], [0; 16]); BATCH];
     Box::new(move || {
@@ -88,7 +90,7 @@ fn message<'a>(
     }
 }
 
-/// A call of a mode. Sealing works in place, and opening writes to another buffer.
+/// Makes a call of a mode with one message. Sealing works in place, and opening writes to another buffer.
 fn mode<'a>(planner: &'a Planner, aead: Aead, opens: bool, key: &'a Key, size: usize) -> Call<'a> {
     let (mut data, mut tag) = (vec![1; size], [0; 16]);
     let mut output = vec![0; size];

@@ -1,9 +1,9 @@
 //! Compares the fused GCM of every kernel with AWS-LC: `cargo run --release -p lockstep-cpu --example fused_gcm [filter...]`.
 //!
 //! The program uses one thread. Sealing works in place, and opening writes to another buffer. Other programs may run on the machine, so
-//! the kernels alternate in many short rounds, and each figure is that of the best round; with `MEDIAN=1` it is the median. Messages
-//! under one key use the cached form of the key. If each message of a batch has its own key, the times include the key set-up. Only
-//! rows whose names contain all filters are measured.
+//! the kernels alternate in many short rounds. Each figure is that of the best round or, with `MEDIAN=1`, the median of the rounds. If
+//! all messages of a batch have the same key, the prepared form of the key is cached, and the times do not include the key set-up. If
+//! each message has its own key, the times include the key set-up. Only rows whose names contain all filters are measured.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Work {
 
     /// The time of a task in nanoseconds, for each kernel.
     fn times(&mut self, cpu: &Cpu, kernels: &[KernelId], fused: FusedAead) -> Vec<f64> {
-        // The messages are sealed once, so that opening gets the right tags.
+        // The messages are sealed once, so that the opening that is measured later finds valid tags.
         self.run(cpu, kernels[0], FusedAead::GcmSeal);
         // All kernels work on the same messages.
         let work = std::cell::RefCell::new(self);

@@ -1,8 +1,8 @@
 //! Measures the nanoseconds of an inline call: `cargo run --release -p lockstep-cpu --example inline [filter...]`.
 //!
 //! The calls work in place on one buffer, as in `openssl speed`: each call loads the data that the previous call has stored.
-//! The figure is the best of several rounds. Only rows whose names contain all filters are measured. The argument
-//! `widest=Ssse3`, or another width, limits the registers of `cpu/soft`.
+//! The figure is the best of several rounds. Only rows whose names contain all filters are measured. An argument such as
+//! `widest=Ssse3` limits the width of the registers that `cpu/soft` uses.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -5,9 +5,9 @@
 //!
 //! Each line of the output compares two classes of inputs, which are measured in random order: a fixed input, and random inputs.
 //! Welch's t-test compares the mean times of both classes, first over all measurements and then over the measurements below several
-//! percentiles, which exclude interrupts. The largest |t| is printed. A value above 4.5 is evidence of a leak, and with a value above
-//! 10 the leak is certain. The code of the last lines leaks on purpose. If these leaks are not detected, the machine is too noisy for
-//! a result.
+//! percentiles, which exclude interrupts. The program prints the largest |t| of these tests. A value above 4.5 is evidence of a leak,
+//! and a value above 10 is regarded as proof of a leak. The code of the last lines leaks on purpose. If these leaks are not detected,
+//! too many disturbances occur on the machine, and the other lines have no meaning.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn main() {
     controls(count);
 }
 
-/// Number of blocks of a pass. The time of a pass then exceeds the resolution of the clock.
+/// Number of blocks of a pass. With this number, the time of a pass exceeds the resolution of the clock.
 const BLOCKS: usize = 16;
 
 fn kernel<K: Kernel>(count: usize) {
@@ -125,7 +125,8 @@ fn kernel<K: Kernel>(count: usize) {
     }
 }
 
-/// Measures sealing with GCM-SIV, with a fixed plaintext and random plaintexts, and with a fixed key and random keys.
+/// Compares the time of sealing with GCM-SIV for a fixed key and plaintext with the time for random keys and
+/// plaintexts.
 fn gcm_siv_seal(kernel: &str, count: usize) {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: None, kernel: Some(kernel.into()) };
@@ -134,7 +135,7 @@ fn gcm_siv_seal(kernel: &str, count: usize) {
         let bytes: [u8; 32] = if fixed { [0x5a; 32] } else { random.bytes() };
         let data: [u8; 1040] = if fixed { [0; 1040] } else { random.bytes() };
         let key = Key::new(&bytes).expect("32 bytes");
-        // The key schedule is computed here, before the measurement.
+        // Sealing this empty message computes the key schedule, so that its time is not measured.
         let mut tag = [0; 16];
         let mut message = [message(&key, &mut [], Tag::Write(&mut tag))];
         Aead::GcmSiv.run_messages(&planner, Direction::Encrypt, &mut message).expect("valid arguments");

@@ -1,7 +1,7 @@
 //! Measures every pass of every x86-64 kernel on one thread, in GB/s: `cargo run --release --example x86_speed [filter...]`.
 //!
 //! The passes work in place, on data that stay in the caches. Each figure is the median of several rounds. If the environment variable
-//! `BEST` is set, it is the best round, which is useful on a busy machine.
+//! `BEST` is set, each figure is that of the best round instead, which is useful on a busy machine.
 
 #[cfg(target_arch = "x86_64")]
 fn main() {

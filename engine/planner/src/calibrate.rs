@@ -2,13 +2,14 @@
 //!
 //! A measurement runs the operation in the same way as users' work: through the planner, with the verification that is set
 //! for the planner. The operation runs in place, on data in host memory and in the device's memory, at five lengths from 64
-//! bytes to 16 MiB, and on many messages at once. Everything is measured twice, and the shortest run counts.
+//! bytes to 16 MiB, and on many messages at once. Each time is measured in two rounds, and the shortest run counts.
 //!
-//! Measurements are made when [`crate::Planner::calibrate`] is called, or automatically if this is allowed
-//! ([`crate::Planner::calibrate_automatically`]). The user's cache directory has one file with the measurements of each
-//! device. The file name contains a hash of the device's name, its description (model and driver) and the version of this
-//! library. A file that is damaged, or belongs to another device or version, is ignored and replaced by the next
-//! measurement. If the directory cannot be written to, the measurements last as long as the process.
+//! Measurements are made when [`crate::Planner::calibrate`] is called, or automatically if
+//! [`crate::Planner::calibrate_automatically`] permits it. The user's cache directory contains one file for each device,
+//! with the measurements of that device. The file name contains a hash of the device's name, its description (model and
+//! driver) and the version of this library. A file that is damaged, or belongs to another device or version, is ignored and
+//! replaced by the next measurement. If the directory cannot be written to, the measurements are lost at the end of the
+//! process.
 
 mod measure;
 mod store;
@@ -28,9 +29,9 @@ pub use measure::Place;
 use measure::{Bench, Samples, Subject};
 use store::{Entry, Store};
 
-/// Measures the time of work.
+/// Runs work and measures its time.
 pub trait Clock: Send + Sync {
-    /// Does the work, and returns the nanoseconds that it took.
+    /// Runs the work, and returns its time in nanoseconds.
     ///
     /// # Errors
     /// Errors of the work.
@@ -49,7 +50,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What is measured: the candidates of a table, which run work in the same way as users' work.
+/// The candidates of a table, and the function that runs work with them in the same way as users' work.
 pub(crate) struct Measurable<'p> {
     pub(crate) table: &'p CandidateTable,
     /// How results of devices other than the CPU are verified.
@@ -92,8 +93,9 @@ const COMPILATION_NS: f64 = 1e9;
 /// `cpu/aesni`, 40 for `cpu/soft`) are not faster by [`crate::MIN_SPEEDUP`] at any length.
 const MAX_SLOWDOWN: f64 = 2.0;
 
-/// If the stated times of two kernels of a device differ by less than this, both are taken to run the same code, and only
-/// the first is measured. This occurs for serial passes of the CPU. Stated rates have two digits.
+/// If the stated times of two kernels of a device differ by less than this share, the calibrator assumes that both
+/// kernels run the same code, and measures only the first kernel. Some kernels of the CPU have the same serial passes.
+/// Stated rates have two digits.
 const SAME_COST: f64 = 0.02;
 
 /// Bytes of long work: 16 MiB, the longest length that is measured.
@@ -110,7 +112,7 @@ impl Calibrator {
         Calibrator::new(SystemClock, Cache::of_user("calibration"))
     }
 
-    /// Removes the measurements of all devices.
+    /// Removes the stored measurements of all devices.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -118,17 +120,17 @@ impl Calibrator {
         let Some(cache) = &self.cache else { return Ok(()) };
         let names = cache.names();
         let removed = names.iter().filter(|name| store::is_ours(name)).map(|name| cache.remove(name));
-        // After an error, the other files are still removed.
+        // If the removal of one file fails, the other files are still removed.
         removed.fold(Ok(()), std::io::Result::and)
     }
 
-    /// True if this machine has measurements of a device, other than the CPU, that `auto` may choose.
+    /// True if measurements are stored for a device other than the CPU that `auto` may choose.
     pub(crate) fn knows_other_devices(&self) -> bool {
         let names = self.cache.as_ref().map_or_else(Vec::new, Cache::names);
         names.iter().any(|name| store::is_of_other_device(name))
     }
 
-    /// Reads the stored measurements of those operations whose measurements are complete.
+    /// Reads the stored measurements of each operation for which the measurements are complete.
     pub(crate) fn recall(&self, table: &CandidateTable, verify: Verify) {
         let Some(cache) = &self.cache else { return };
         let stores: Vec<Store> = table.devices.iter().map(|device| Store::read(cache, &**device)).collect();
@@ -146,8 +148,8 @@ impl Calibrator {
                     })
                 })
                 .collect();
-            // The measurements are complete if one kernel of each device has been measured: the other kernels may have
-            // failed in the measurement.
+            // The measurements of an operation are complete if at least one kernel of each device has been measured.
+            // The measurement of the other kernels may have failed.
             let measured = choice.candidates.iter().zip(&found).filter(|(_, places)| places[0].is_some());
             let measured: Vec<usize> = measured.map(|(candidate, _)| candidate.entry).collect();
             let is_missing =
@@ -158,8 +160,8 @@ impl Calibrator {
         }
     }
 
-    /// Measures all candidates for an operation on host memory, and stores the measurements. `None` if another thread is
-    /// measuring.
+    /// Measures all candidates for an operation on host memory, and stores the measurements. Returns `None` if another
+    /// thread is measuring.
     pub(crate) fn measure(
         &self,
         subject: &Measurable<'_>,
@@ -233,8 +235,8 @@ fn findings(table: &CandidateTable, operation: Operation, key: KeySize, all: &[M
     findings.collect()
 }
 
-/// Measures the candidates that may be the fastest, in two rounds, so that a disturbance of one round does not affect the
-/// other.
+/// Measures the candidates that may be the fastest, in two rounds. A disturbance in one round does not affect the times
+/// of the other round.
 fn measure_choice(
     bench: &mut Bench<'_>,
     subject: &Measurable<'_>,
@@ -279,7 +281,7 @@ fn is_promising(table: &CandidateTable, operation: Operation, key: KeySize, cand
     candidate.stated.fixed_ns() < COMPILATION_NS && stated(candidate) <= MAX_SLOWDOWN * best && !is_another
 }
 
-/// The results of the CPU are never verified.
+/// Returns the kind of verification for work of a device. The results of the CPU are never verified.
 fn verification_of(device: &dyn Device, verify: Verify) -> Verify {
     if device.is_trusted() { Verify::Off } else { verify }
 }

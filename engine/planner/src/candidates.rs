@@ -1,4 +1,5 @@
-//! The table of candidates: which kernels of which devices can do an operation, and how long they take.
+//! The table of candidates: for each operation and key size, the kernels of each device that support the operation, and
+//! their times.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,8 +11,9 @@ use lockstep_core::backend::{Device, DeviceId, KernelId};
 use lockstep_core::work::Operation;
 use lockstep_core::{KeySize, Result};
 
-/// After this number of failures, a device is no longer chosen, unless the user named it. A single failure may be an
-/// accident. Each failure costs time, because the CPU repeats the work.
+/// After this number of failures, a device is no longer chosen, unless the user named it. A single failure is tolerated
+/// because it may be an accident. More failures are not, because the CPU repeats the work after each failure, which
+/// costs time.
 const MAX_FAILURES: u32 = 3;
 
 /// A kernel is preferred to an earlier kernel in the list of its device only if it was measured to be faster by this factor.
@@ -19,7 +21,8 @@ const MAX_FAILURES: u32 = 3;
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 pub const MIN_SPEEDUP: f64 = 1.1;
 
-/// Added to times that are not comparable with the other times. It is longer than any work takes (30 years).
+/// Added to the time of a candidate if this time is not comparable with the times of the other candidates. The value is
+/// 30 years, which is longer than any work takes.
 pub(crate) const LAST_RESORT_NS: f64 = 1e18;
 
 /// The devices to choose from, and for each operation and key size the candidates.
@@ -51,8 +54,9 @@ pub(crate) struct DeviceEntry {
 #[derive(Default)]
 pub(crate) struct Choice {
     pub(crate) candidates: Vec<Candidate>,
-    /// The candidate that is the fastest for work of every shape as long as no times are measured, if its device is trusted and
-    /// its self-test has succeeded: its index, and the nanoseconds for each byte of long data that the device states.
+    /// The candidate whose stated time is the shortest for work of every shape, if its device is trusted and its self-test has
+    /// succeeded. It is used only as long as no times are measured. The value is the index of the candidate, and the stated
+    /// nanoseconds for each byte of long data.
     sole: OnceLock<(usize, f64)>,
     /// Measured times, by candidate.
     pub(crate) measured: OnceLock<Vec<Measured>>,
@@ -60,7 +64,7 @@ pub(crate) struct Choice {
     pub(crate) spent: AtomicU64,
 }
 
-/// The work for which a candidate is wanted.
+/// The work for which the fastest candidate is searched, and the conditions for the candidate.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) operation: Operation,
@@ -68,7 +72,7 @@ pub(crate) struct Wanted {
     pub(crate) shape: Shape,
     /// The device whose memory holds the data.
     pub(crate) resident: Option<DeviceId>,
-    /// True if only trusted devices are wanted.
+    /// True if the candidate must belong to a trusted device.
     pub(crate) trusted_only: bool,
 }
 
@@ -154,12 +158,12 @@ impl CandidateTable {
         self.entries.iter().find(|entry| entry.device.id() == id)
     }
 
-    /// The place for the outcome of a self-test.
+    /// The place where the outcome of a self-test is stored.
     fn slot(&self, candidate: &Candidate, operation: Operation) -> &OnceLock<Result<()>> {
         &self.entry_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()]
     }
 
-    /// Runs the self-test of an operation once.
+    /// Runs the self-test of a candidate for an operation if it has not run yet. Returns the outcome of the self-test.
     pub(crate) fn prove(&self, candidate: &Candidate, operation: Operation) -> &Result<()> {
         let device = &*self.entry_of(candidate).device;
         self.slot(candidate, operation).get_or_init(|| selftest::run(device, candidate.kernel, operation))
@@ -172,7 +176,7 @@ impl CandidateTable {
         loop {
             let (index, ns) = self.estimate(choice, wanted, gives_up)?;
             let candidate = &choice.candidates[index];
-            // A candidate whose self-test has failed is not estimated again.
+            // If the self-test fails, the next estimate leaves this candidate out.
             if self.prove(candidate, wanted.operation).is_ok() {
                 if choice.sole.get().is_none() && self.entry_of(candidate).is_trusted {
                     choice.find_sole(index);
@@ -237,7 +241,7 @@ impl CandidateTable {
         }
     }
 
-    /// False as long as no device has failed.
+    /// True if a device has failed.
     pub(crate) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Relaxed)
     }
@@ -249,7 +253,7 @@ impl CandidateTable {
 }
 
 impl Choice {
-    /// Stores a candidate if no other candidate is faster, as its device states, for work of any shape.
+    /// Stores a candidate as the sole one if, by the stated times, no other candidate is faster for work of any shape.
     fn find_sole(&self, index: usize) {
         const LONG: usize = 1 << 20;
         let stated = &self.candidates[index].stated;
@@ -266,8 +270,8 @@ impl Choice {
         Some((&self.candidates[index], ns_per_byte))
     }
 
-    /// The time of a candidate for work of a shape, in nanoseconds. Measured and stated times are not comparable: once some
-    /// candidates have been measured, the others come last.
+    /// The time of a candidate for work of a shape, in nanoseconds. Measured and stated times are not comparable.
+    /// Therefore, if some candidates have been measured, the candidates without measurements come last.
     pub(crate) fn ns(&self, index: usize, shape: Shape, is_resident: bool) -> f64 {
         match self.timing(index, is_resident) {
             Some(timing) => timing.ns(shape),

@@ -72,13 +72,13 @@ impl Executor for Planner {
 
     fn check_mac(&self, pass: Pass, key: KeySize) -> Result<()> {
         let operation = Operation::Pass(pass);
-        // `plan` returns the error that states the reason.
+        // If the operation is not supported, the call of `plan` returns the error that states the reason.
         if self.supports(operation, key) { Ok(()) } else { self.plan(operation, key, 16, None).map(drop) }
     }
 }
 
 /// An executor that runs work on the memory of a device on one stream, and waits for it. Work on host memory, such as the
-/// blocks that a mode encrypts on the host, has no stream.
+/// encryption of single blocks for a mode, uses no stream.
 pub struct OnStream<'p> {
     planner: &'p Planner,
     device: DeviceId,
@@ -87,7 +87,7 @@ pub struct OnStream<'p> {
 }
 
 impl<'p> OnStream<'p> {
-    /// An executor for the memory of this device.
+    /// Makes an executor for the memory of this device.
     ///
     /// # Errors
     /// [`lockstep_core::Error::UnknownDevice`], or [`lockstep_core::Error::OutOfReach`] if the device has no memory of its own.

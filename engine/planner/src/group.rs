@@ -16,14 +16,14 @@ use lockstep_core::share;
 use lockstep_core::work::{AeadMessage, Operation, Task, Work};
 
 /// Minimum number of bytes of a share. At the 6 GB/s that a CUDA device states for host memory, a share of this size takes
-/// 170 µs, which is twice the time to start a thread and a launch.
+/// 170 µs, which is twice the time of starting a thread and of launching a kernel.
 const MIN_SHARE: usize = 1 << 20;
 
 /// Nanoseconds to start and join a thread: see [`share::at_once`].
 const THREAD_NS: f64 = 30_000.0;
 
-/// Bytes that are added for each message. A short message takes about as long as 1 KiB of data, because of the expansion of
-/// its key and because of its tag.
+/// Bytes that are added to the length of each message when work is divided into shares. A short message takes about as long
+/// as 1 KiB of data, because its key has to be expanded and its tag computed.
 const MESSAGE_WEIGHT: usize = 1024;
 
 const NOT_HOST: &str = "memory that is not the host's: choose the device that it belongs to";
@@ -37,8 +37,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of at least one device, named by the backend and the units, such as `all`. The group has the kernels of the
-    /// first device. A kernel that another device lacks is marked as missing.
+    /// Makes a group of at least one device. Its name consists of the backend and the units, such as `all`. The group has
+    /// the kernels of the first device. A kernel that another device lacks is marked as missing.
     pub fn new(backend: &'static str, units: &str, members: Vec<Arc<dyn Device>>) -> Group {
         let mut kernels: Vec<KernelInfo> =
             members.first().map_or_else(Vec::new, |first| first.kernels().to_vec());
@@ -69,7 +69,7 @@ impl Group {
         self.members.iter().map(cost).collect()
     }
 
-    /// The bytes of each member's share. They are chosen so that all members end at the same time.
+    /// The number of bytes of each member's share. The shares are chosen so that all members end at the same time.
     fn shares(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
         let most = (bytes / self.min_share).clamp(1, costs.len().max(1)).min(costs.len());
         let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
@@ -90,7 +90,7 @@ impl Group {
         costs[..most].iter().map(share).collect()
     }
 
-    /// Submits one list to each member at the same time, and waits for all.
+    /// Submits one list of work to each member at the same time, and waits for all members.
     fn run_lists<'w, 'd: 'w, T: Send>(
         &self,
         lists: Vec<&'w mut [T]>,
@@ -162,8 +162,8 @@ impl Device for Group {
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         let costs = self.costs(kernel, operation, key)?;
-        // The fixed cost is the largest fixed cost of a member, plus the cost of a thread for each member. The speeds add
-        // up.
+        // The fixed cost of the group is the largest fixed cost of a member, plus the cost of one thread for each member.
+        // The speed of the group is the sum of the members' speeds.
         let start = costs.iter().map(|cost| cost.fixed_ns).fold(0.0, f64::max);
         let speed: f64 = costs.iter().map(|cost| 1.0 / cost.ns_per_byte).sum();
         Some(Cost { fixed_ns: start + THREAD_NS * costs.len() as f64, ns_per_byte: 1.0 / speed })

@@ -7,8 +7,8 @@
 //! reports it.
 //!
 //! **Lazy discovery.** Starting a GPU driver takes longer than most work. A planner with lazy discovery
-//! ([`Planner::with_lazy_discovery`]) starts with the CPU alone. It discovers other devices after the CPU has worked for a
-//! long time compared to the time of discovery. With automatic calibration ([`Planner::calibrate_automatically`]), an
+//! ([`Planner::with_lazy_discovery`]) starts with the CPU alone. It discovers other devices when the total work of the CPU
+//! has taken much longer than the discovery takes. With automatic calibration ([`Planner::calibrate_automatically`]), an
 //! operation is measured after it has taken, in total, as long as its measurement takes.
 
 mod decisions;
@@ -37,8 +37,8 @@ const MIN_COUNTED_BYTES: usize = 16 << 10;
 /// other device, discovery takes 60 ms, which is 3 % of this value.
 const DISCOVERY_AFTER_NS: u64 = 2_000_000_000;
 
-/// Replaces [`DISCOVERY_AFTER_NS`] if an earlier process has measured another device. A driver takes 50 to 500 ms to start
-/// (docs/planner.md).
+/// Replaces [`DISCOVERY_AFTER_NS`] if an earlier process has measured a device other than the CPU. A driver takes 50 to
+/// 500 ms to start (docs/planner.md).
 const REDISCOVERY_AFTER_NS: u64 = 200_000_000;
 
 /// Estimated total time of an operation before the operation is measured, in nanoseconds. Measuring an operation with keys
@@ -46,7 +46,8 @@ const REDISCOVERY_AFTER_NS: u64 = 200_000_000;
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const CALIBRATION_AFTER_NS: u64 = 50_000_000;
 
-/// Limits the memory of the list, because a device may fail in every call.
+/// Maximum number of stored incidents. Without a limit, the list would grow in every call of a device that always
+/// fails.
 const MAX_INCIDENTS: usize = 64;
 
 /// Finds the devices other than the CPU.
@@ -78,7 +79,7 @@ pub struct Planner {
     decisions: Option<Decisions>,
 }
 
-/// Discovery of the devices other than the CPU after enough work.
+/// The discovery of the devices other than the CPU. It starts after enough work has been done.
 struct LazyDiscovery {
     discover: Mutex<Option<Discover>>,
     has_started: AtomicBool,
@@ -116,7 +117,7 @@ pub struct Plan<'p> {
     queued: Option<QueuedWork<'p>>,
 }
 
-/// The device on which work is queued while it runs, the estimated nanoseconds of the work, and its bytes.
+/// Work that is counted as queued while it runs: its device, its estimated time in nanoseconds, and its bytes.
 #[derive(Clone, Copy)]
 struct QueuedWork<'p> {
     entry: &'p DeviceEntry,
@@ -186,7 +187,8 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// The estimated time of work that a device is doing. The drop subtracts it from the time of the queue, also if the work panics.
+/// The estimated time of work that a device is doing. When this value is dropped, also during a panic, the time is subtracted
+/// from the device's queued time.
 struct Queued<'p>(&'p DeviceEntry, u64);
 
 impl Drop for Queued<'_> {
@@ -266,7 +268,8 @@ impl Planner {
         self.decisions.as_ref().map_or_else(Vec::new, Decisions::all)
     }
 
-    /// Records why another device has done the work of a device instead.
+    /// Records an incident: the reason why another device has repeated the work of `device`, or why the results were
+    /// not verified.
     fn record(&self, device: DeviceId, Incident { error, is_failure }: Incident) {
         if is_failure {
             self.table().count_failure(device);
@@ -283,15 +286,16 @@ impl Planner {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The passes that were given to the CPU because no named device supports them, and the total bytes of each: a mode on a
-    /// device, such as GCM, may need GHASH.
+    /// The passes that were given to the CPU because no named device supports them, and the total bytes of each pass. For
+    /// example, GCM on a device needs GHASH, which the device may not support.
     pub fn assisted(&self) -> Vec<(Operation, u64)> {
         let assisted = self.assisted.lock().unwrap_or_else(PoisonError::into_inner);
         assisted.iter().map(|(pass, bytes)| (Operation::Pass(*pass), *bytes)).collect()
     }
 
-    /// The CPU, for a pass without output that no named device supports, such as GHASH. The device must support the passes that
-    /// write data. CMAC and GMAC have none, so they are refused ([`Executor::check_mac`](lockstep_modes::Executor::check_mac)).
+    /// Returns the CPU for a pass without output, such as GHASH, that no named device supports. The named device must support
+    /// the passes that write data. CMAC and GMAC write no data, so the CPU does not replace the device for them, and they are
+    /// refused ([`Executor::check_mac`](lockstep_modes::Executor::check_mac)).
     pub(crate) fn assistant(&self, pass: Pass, bytes: usize) -> Option<&Planner> {
         let names_other_device =
             self.is_narrowed && self.initial.devices.iter().all(|device| !device.is_trusted());
@@ -388,8 +392,9 @@ impl Planner {
     }
 
     /// The device and the kernel for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be
-    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work. The estimated time of the work is
-    /// counted, so after `None` the caller calls [`Planner::choose`], not [`Planner::plan`].
+    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work. This function counts the
+    /// estimated time of the work. If it returns `None`, the caller therefore calls [`Planner::choose`] and not [`Planner::plan`], which
+    /// would count the time again.
     #[inline]
     pub(crate) fn sole(
         &self,
@@ -414,13 +419,13 @@ impl Planner {
             && (!self.recalled.is_completed() || self.undiscovered().is_some_and(is_due))
     }
 
-    /// The discovery, until it has ended.
+    /// The discovery of devices. `None` after its end, or if the planner has no lazy discovery.
     fn undiscovered(&self) -> Option<&LazyDiscovery> {
         self.discovery.as_ref().filter(|_| self.all.get().is_none())
     }
 
-    /// Waits for work and counts the failure of its device. The device has usually finished. In this case, the result, which
-    /// is large, is not copied.
+    /// Waits for work. If the device fails, counts the failure. Usually the device has already finished; this case is
+    /// handled first, so that the large value of a pending completion is not copied.
     #[inline]
     pub(crate) fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
         let outcome = match submitted {
@@ -523,8 +528,8 @@ impl Planner {
     }
 
     /// Measures every operation with every kernel that the planner may choose, in host memory and in the devices' memory,
-    /// and stores the measurements. This takes about two seconds for each device. Before each operation, `report` is called
-    /// with the number of completed operations and the number of all operations.
+    /// and stores the measurements. The measurement takes about two seconds for each device. Before each operation,
+    /// `report` is called with the number of completed operations and the number of all operations.
     ///
     /// A planner without a [`Calibrator`] measures nothing. The new measurements do not affect the choices of this planner.
     pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {

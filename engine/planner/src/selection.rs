@@ -1,4 +1,4 @@
-//! The devices that a selection names, and those that `auto` chooses from.
+//! The selection of devices and kernels by the user, and the devices from which `auto` chooses.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) fn select(
     if let Some(name) = &selection.kernel {
         let backend = name.backend();
         let Some(device) = devices.iter().find(|device| backend == device.id().backend) else {
-            // The name of the backend can be a part of a key.
+            // The user may have passed a key as the name. The name of the backend can then be a part of the key.
             let is_key = shown::may_be_key(name.as_str().as_bytes());
             let name = if is_key { shown::KEY_AS_NAME } else { backend };
             let known = known(&devices);
@@ -80,7 +80,8 @@ pub(crate) fn candidates_of_auto(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn D
     all
 }
 
-/// The devices that a selector names: either one device, or several devices of a backend, preceded by their group.
+/// The devices that a selector names: either one device, or the group of several devices of a backend, followed by
+/// these devices.
 fn named(devices: &[Arc<dyn Device>], selector: &DeviceSelector) -> Result<Vec<Arc<dyn Device>>> {
     let find = |selector: &DeviceSelector| devices.iter().find(|device| *selector == device.id()).cloned();
     if let Some(device) = find(selector) {

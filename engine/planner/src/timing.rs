@@ -46,7 +46,7 @@ pub struct Point {
 /// writes together.
 const MIN_NS_PER_BYTE: f64 = 1e-3;
 
-/// A longer time in nanoseconds was not measured but comes from a damaged file. The value is eleven days.
+/// Maximum time in nanoseconds: eleven days. A longer time in a file was not measured; the file is damaged.
 const MAX_NS: f64 = 1e15;
 
 /// A model of an operation's time.
@@ -121,8 +121,9 @@ impl Timing {
         self.points[self.points.len() - 1]
     }
 
-    /// Nanoseconds of each byte beyond the last point. The minimum is a tenth of the average up to that point, because the
-    /// line through the last two points may be flat if threads are added between them.
+    /// Nanoseconds of each byte beyond the last point. The minimum is a tenth of the average up to the last point, because
+    /// the line through the last two points may be flat: the operation may use more threads at the last point than at the
+    /// point before.
     fn last_slope(&self) -> f64 {
         let [.., from, to] = &self.points[..] else { unreachable!("there are two points at least") };
         ((to.ns - from.ns) / (to.bytes - from.bytes)).max(0.1 * to.ns / to.bytes.max(1.0))

@@ -39,10 +39,10 @@ use resident::Waits;
 pub enum Verify {
     /// No verification.
     Off,
-    /// One block in 64 KiB, at places that change from call to call, and all whole blocks of messages that have at most 256 bytes of
-    /// them, up to 64 KiB in a call; one in 256 of the MACs and tags. A message that has more than a 16th of the bytes of its call is
-    /// not sampled: its MAC is always compared, and its tag in a fused AEAD is compared in the first call of the operation and then
-    /// in one of 256 of its calls.
+    /// Compares one block in 64 KiB, at places that change from call to call. Also compares all whole blocks of each message whose
+    /// whole blocks have at most 256 bytes together, up to 64 KiB in a call, and one in 256 of the MACs and tags. A message that has
+    /// more than a 16th of the bytes of its call is not sampled: its MAC is always compared, and its tag in a fused AEAD is compared
+    /// in the first call of the operation and then in one of 256 calls of the operation.
     #[default]
     Sample,
     /// Everything is computed again.
@@ -68,7 +68,7 @@ impl std::str::FromStr for Verify {
     }
 }
 
-/// The verification of one call of a kernel.
+/// The settings for the verification of one call of a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Verifier<'p> {
     /// The device that is verified.
@@ -145,8 +145,8 @@ fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] 
     }
 }
 
-/// The pass that processes the data of an operation. For GCM, this is CTR from the second counter on. For OCB3, it is ECB,
-/// with offsets before and after.
+/// The pass that processes the data of an operation. For GCM, this is CTR from the second counter on. For OCB3, it is ECB;
+/// the offsets are XORed to the data before and after the pass.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for operations that only trusted devices offer.
@@ -162,7 +162,7 @@ fn pass_of(operation: Operation) -> Result<Pass> {
     }
 }
 
-/// The nonce of a message of OCB3, and the length of its tag: the offsets follow from them.
+/// The nonce of a message of OCB3 and the length of its tag. The offsets are computed from these two values.
 fn ocb_nonce<'d>(all: &Messages<'_, 'd>, index: usize) -> Option<(&'d [u8], usize)> {
     let Messages::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen, messages) = all else { return None };
     Some((messages[index].nonce, messages[index].tag.len()))
@@ -181,7 +181,7 @@ pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<I
     let mut messages = checked(work.task)?;
     let (operation, states) = (messages.operation(), messages.states());
     let call = Call { verifier, operation, pass: pass_of(operation)?, states: &states };
-    // Read-only data must not be written to, so the device refuses them for other operations.
+    // If an operation writes to its data, the device refuses read-only data.
     let is_host = |index| match messages.data(index) {
         Data::Host(HostData::ReadOnly(_)) => operation.is_read_only(),
         data => matches!(data, Data::Host(_)),
@@ -327,7 +327,9 @@ impl Call<'_> {
             (0..all.len()).map(|i| if is_refused(all, i) { 0 } else { all.data(i).len() }).collect();
         let mut pieces = Vec::new();
         let sampled = pieces::sampled_pieces(&self.verifier, lengths);
-        // Vectors that grow would leave copies of plaintext behind, which are not wiped. A piece may need the block before it.
+        // The vectors get their full capacity at the start, because a vector that grows leaves a copy of plaintext in freed
+        // memory that is not wiped. The capacity includes one more block for each piece, because a piece may need the
+        // preceding block.
         let room: usize = sampled.iter().map(|(_, bytes)| bytes + 16).sum();
         let [mut input, mut found] = [0; 2].map(|_| Zeroizing::new(Vec::with_capacity(room)));
         for (place, bytes) in sampled {
@@ -352,7 +354,7 @@ impl Call<'_> {
         let copy = |&index| copy_of(if reads_only { &[] } else { originals.input(all, index) });
         let copies: Option<Vec<_>> = chosen.iter().map(copy).collect();
         let Some(mut copies) = copies else { return Ok(None) };
-        // The chaining states of segments, or the tags of messages.
+        // These blocks are the chaining states of segments, or they receive the tags of messages.
         let mut blocks =
             Zeroizing::new(chosen.iter().map(|&index| self.states[index]).collect::<Vec<Block>>());
         let again = chosen.iter().zip(&mut copies).zip(blocks.iter_mut());

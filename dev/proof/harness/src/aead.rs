@@ -7,43 +7,43 @@ use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineOcb};
 
 use crate::{bytes, span};
 
-/// A place for OCB3, which [`proof_ocb_set`] fills.
+/// Memory for an OCB3 object, which [`proof_ocb_set`] creates in it.
 pub type OcbPlace = MaybeUninit<Option<InlineOcb>>;
 
-/// Makes GCM with a key of `len` bytes. Returns null if memory cannot be allocated.
+/// Makes a GCM object with a key of `len` bytes. Returns null if memory cannot be allocated.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_gcm_new(kernel: &InlineKernel, key: *const u8, len: usize) -> *mut InlineGcm {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     let gcm = InlineGcm::new(*kernel, unsafe { bytes(key, len) });
     gcm.map_or(std::ptr::null_mut(), |gcm| Box::into_raw(Box::new(gcm)))
 }
 
-/// Drops GCM.
+/// Drops a GCM object.
 ///
 /// # Safety
 /// [`proof_gcm_new`] or [`proof_gcm_copy`] returned the pointer, and no other function uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_gcm_drop(gcm: *mut InlineGcm) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     drop(unsafe { Box::from_raw(gcm) });
 }
 
-/// Copies GCM with its state. Returns null if memory cannot be allocated.
+/// Copies a GCM object with its state. Returns null if memory cannot be allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_gcm_copy(gcm: &InlineGcm) -> *mut InlineGcm {
     gcm.duplicate().map_or(std::ptr::null_mut(), |gcm| Box::into_raw(Box::new(gcm)))
 }
 
-/// Replaces the key.
+/// Replaces the key of a GCM object.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_gcm_set_key(gcm: &mut InlineGcm, key: *const u8, len: usize) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     gcm.set_key(unsafe { bytes(key, len) })
 }
 
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn proof_gcm_start(
     iv: *const u8,
     len: usize,
 ) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     gcm.start(encrypts, unsafe { bytes(iv, len) })
 }
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn proof_gcm_start(
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_gcm_aad(gcm: &mut InlineGcm, aad: *const u8, len: usize) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     gcm.aad(unsafe { bytes(aad, len) })
 }
 
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn proof_gcm_update(
     dst: *mut u8,
     len: usize,
 ) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     gcm.update(unsafe { span(src, dst, len) })
 }
 
@@ -119,20 +119,20 @@ pub struct Message<'a> {
 /// The pointers of the message are valid for the stated lengths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_gcm_message(gcm: &mut InlineGcm, message: &mut Message<'_>) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     let (aad, data) =
         unsafe { (bytes(message.aad, message.aad_len), span(message.src, message.dst, message.len)) };
     let tag = &mut if message.encrypts != 0 { Tag::Write(message.tag) } else { Tag::Expect(message.tag) };
     gcm.message(message.iv, aad, data, tag) == Some(true)
 }
 
-/// Allocates memory for OCB3, which [`proof_ocb_set`] fills.
+/// Allocates memory for an OCB3 object, which [`proof_ocb_set`] creates in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_ocb_place() -> *mut OcbPlace {
     Box::into_raw(Box::new(MaybeUninit::uninit()))
 }
 
-/// Sets the key of OCB3, of `len` bytes. Returns false if memory cannot be allocated.
+/// Creates an OCB3 object with a key of `len` bytes. Returns false if memory cannot be allocated.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
@@ -143,21 +143,21 @@ pub unsafe extern "C" fn proof_ocb_set(
     key: *const u8,
     len: usize,
 ) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     place.write(InlineOcb::new(*kernel, unsafe { bytes(key, len) })).is_some()
 }
 
-/// Drops OCB3 and frees its place.
+/// Drops an OCB3 object and frees its memory.
 ///
 /// # Safety
 /// [`proof_ocb_set`] has filled the place, and no other function uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_drop(place: *mut Option<InlineOcb>) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// Copies OCB3 with its state to another place. Returns false if memory cannot be allocated.
+/// Copies an OCB3 object with its state to other memory. Returns false if memory cannot be allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_ocb_copy(place: &mut OcbPlace, ocb: &InlineOcb) -> bool {
     place.write(ocb.duplicate()).is_some()
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn proof_ocb_start(
     len: usize,
     tag_len: usize,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     ocb.start(encrypts, unsafe { bytes(nonce, len) }, tag_len);
 }
 
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn proof_ocb_start(
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_aad(ocb: &mut InlineOcb, aad: *const u8, len: usize) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     ocb.aad(unsafe { bytes(aad, len) });
 }
 
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn proof_ocb_aad(ocb: &mut InlineOcb, aad: *const u8, len:
 /// The pointers are valid for `len` bytes, and are equal or do not overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_blocks(ocb: &mut InlineOcb, src: *const u8, dst: *mut u8, len: usize) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     ocb.blocks(unsafe { span(src, dst, len) });
 }
 
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn proof_ocb_blocks(ocb: &mut InlineOcb, src: *const u8, d
 /// The pointers are valid for `len` bytes, and are equal or do not overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_last(ocb: &mut InlineOcb, src: *const u8, dst: *mut u8, len: usize) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     ocb.last(unsafe { span(src, dst, len) });
 }
 
@@ -221,6 +221,6 @@ pub extern "C" fn proof_ocb_seal(ocb: &mut InlineOcb, tag: &mut Block) {
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_open(ocb: &mut InlineOcb, tag: *const u8, len: usize) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     ocb.finish_open(unsafe { bytes(tag, len) })
 }

@@ -21,7 +21,7 @@ pub extern "C" fn proof_control_address(secret: &[u8; 16], result: &mut [u8; 16]
     result[0] = black_box(&TABLE)[usize::from(secret[0])];
 }
 
-/// Divides by a secret, which takes a time that depends on it.
+/// Divides by a secret. The time of a division depends on the divisor.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_control_time(secret: &[u8; 16], result: &mut [u8; 16]) {
     let divisor = u64::from(secret[0]) | 0x100;
@@ -38,7 +38,8 @@ pub extern "C" fn proof_control_register(secret: &[u8; 16], _: &mut [u8; 16]) {
     };
 }
 
-/// Leaves a secret in a register that functions preserve. A function with a prologue would restore the register.
+/// Leaves a secret in a register whose value functions must preserve. The function is naked, because a prologue would
+/// save the register and the epilogue would restore it.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

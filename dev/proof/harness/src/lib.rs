@@ -1,7 +1,7 @@
 //! The CPU kernels behind functions of C. `lockstep-proof` interprets the machine code of this library.
 //!
-//! The library has no code of its own: each function calls one public function of `lockstep_cpu::inline`, with which the provider, the
-//! library and the Python package run AES. [`controls`] has functions that leak on purpose.
+//! The harness implements no cryptography: its functions call the public functions of `lockstep_cpu::inline`, with which the provider,
+//! the C library and the Python package run AES. The module [`controls`] contains functions that leak on purpose.
 //!
 //! Pointers that callers pass must be valid for the stated number of bytes. A pointer to data may be equal to the pointer to the
 //! result; otherwise the two do not overlap.
@@ -19,23 +19,23 @@ use lockstep_cpu::soft::{Soft, Width};
 /// A place for a key, which [`proof_key_set`] fills.
 pub type KeyPlace = MaybeUninit<Option<InlineKey>>;
 
-/// The bytes of a caller.
+/// The bytes at a pointer of the caller.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes, which are not written while the result is in use.
 #[inline(always)]
 unsafe fn bytes<'a>(data: *const u8, len: usize) -> &'a [u8] {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     unsafe { slice::from_raw_parts(data, len) }
 }
 
-/// Input and output of a caller.
+/// The input and the output at pointers of the caller.
 ///
 /// # Safety
 /// The pointers are valid for `len` bytes, and are equal or do not overlap.
 #[inline(always)]
 unsafe fn span<'a>(src: *const u8, dst: *mut u8, len: usize) -> Span<'a> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     unsafe { Span::from_raw(src, dst, len) }
 }
 
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn proof_kernel(name: *const u8, len: usize, width: usize)
     if let Some(width) = Width::ALL.get(width) {
         Soft::limit(*width);
     }
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     let name = std::str::from_utf8(unsafe { bytes(name, len) }).ok();
     name.and_then(InlineKernel::by_name).map_or(std::ptr::null(), |kernel| Box::into_raw(Box::new(kernel)))
 }
@@ -62,7 +62,7 @@ pub extern "C" fn proof_key_place() -> *mut KeyPlace {
 /// Expands a key of `len` bytes.
 ///
 /// # Safety
-/// The pointer is valid for `len` bytes. The place has no key.
+/// The pointer is valid for `len` bytes. The place contains no key yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_key_set(
     place: &mut KeyPlace,
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn proof_key_set(
     key: *const u8,
     len: usize,
 ) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     place.write(InlineKey::new(*kernel, unsafe { bytes(key, len) })).is_some()
 }
 
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn proof_key_set(
 /// [`proof_key_set`] has filled the place, and no other function uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_key_drop(place: *mut Option<InlineKey>) {
-    // SAFETY: the caller promises it; the place comes from a box.
+    // SAFETY: the caller guarantees the conditions of `# Safety`, and the place comes from a box.
     drop(unsafe { Box::from_raw(place) });
 }
 
@@ -106,7 +106,7 @@ macro_rules! modes {
                 dst: *mut u8,
                 len: usize,
             ) {
-                // SAFETY: the caller promises it.
+                // SAFETY: the caller guarantees the conditions of `# Safety`.
                 key.$mode($($register,)? unsafe { span(src, dst, len) });
             }
         )*
@@ -129,7 +129,7 @@ modes! {
     proof_xts_decrypt = xts_decrypt(tweak);
 }
 
-/// CFB1 over whole bytes.
+/// Encrypts whole bytes with CFB1.
 ///
 /// # Safety
 /// The pointers are valid for `len` bytes, and are equal or do not overlap.
@@ -141,11 +141,11 @@ pub unsafe extern "C" fn proof_cfb1_encrypt(
     dst: *mut u8,
     len: usize,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     key.cfb1_encrypt(iv, unsafe { span(src, dst, len) }, 8 * len);
 }
 
-/// CFB1 over whole bytes.
+/// Decrypts whole bytes with CFB1.
 ///
 /// # Safety
 /// The pointers are valid for `len` bytes, and are equal or do not overlap.
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn proof_cfb1_decrypt(
     dst: *mut u8,
     len: usize,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     key.cfb1_decrypt(iv, unsafe { span(src, dst, len) }, 8 * len);
 }
 
@@ -173,7 +173,7 @@ pub extern "C" fn proof_block(key: &InlineKey, block: &mut Block) {
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_cbc_mac(key: &InlineKey, state: &mut Block, data: *const u8, len: usize) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     key.cbc_mac(state, unsafe { bytes(data, len) });
 }
 
@@ -194,7 +194,7 @@ pub struct Unit<'a> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_xts_unit(unit: &mut Unit<'_>, src: *const u8, dst: *mut u8, len: usize) {
     let Unit { key, tweak_key, number, after, encrypts } = unit;
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     key.xts_unit(tweak_key, *encrypts != 0, number, Some(after), unsafe { span(src, dst, len) });
 }
 

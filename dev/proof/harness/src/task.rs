@@ -28,7 +28,7 @@ pub struct Message {
 /// # Safety
 /// The pointers are valid for the stated length, and are equal or do not overlap.
 unsafe fn data<'a>(message: &Message, reads_only: bool) -> Result<Data<'a>, Error> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     unsafe {
         if reads_only {
             return Ok(Data::read_only(bytes(message.src, message.len)));
@@ -41,7 +41,7 @@ unsafe fn data<'a>(message: &Message, reads_only: bool) -> Result<Data<'a>, Erro
     }
 }
 
-/// The segment that consists of a message with its keys.
+/// Makes the segment of a message, with the keys of the message.
 ///
 /// # Safety
 /// As for [`data`].
@@ -51,7 +51,7 @@ unsafe fn segment<'a>(
     (key, tweak_key): &'a (Key, Option<Key>),
 ) -> Result<Segment<'a>, Error> {
     let tweak = tweak_key.as_ref().map(|key| Tweak { key, position: 0 });
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     let (state, data) = unsafe { (&mut *message.state, data(message, pass.is_read_only())?) };
     Ok(Segment { key, tweak, state, data })
 }
@@ -61,7 +61,7 @@ unsafe fn segment<'a>(
 /// # Safety
 /// As for [`data`].
 unsafe fn keys(message: &Message) -> Result<(Key, Option<Key>), Error> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the conditions of `# Safety`.
     unsafe {
         let key = |place: *const u8| Key::new(bytes(place, message.key_len));
         Ok((
@@ -84,11 +84,11 @@ pub unsafe extern "C" fn proof_pass(
 ) -> bool {
     let pass = Pass::ALL[pass];
     let run = || {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees the conditions of `# Safety`.
         let messages = unsafe { slice::from_raw_parts(messages, count) };
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees the conditions of `# Safety`.
         let keys = messages.iter().map(|message| unsafe { keys(message) }).collect::<Result<Vec<_>, _>>()?;
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees the conditions of `# Safety`.
         let segments =
             messages.iter().zip(&keys).map(|(message, keys)| unsafe { segment(pass, message, keys) });
         kernel.run(Task::Pass(pass, &mut segments.collect::<Result<Vec<_>, _>>()?))
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn proof_pass(
     run().is_ok()
 }
 
-/// Seals or opens messages with nonces of 12 bytes by the AEAD of this index in `FusedAead::ALL`. `state` is the place of the nonce,
-/// and the tag is in the 16 bytes after it. Returns false on an error or a wrong tag.
+/// Seals or opens messages with nonces of 12 bytes by the AEAD of this index in `FusedAead::ALL`. The `state` of a message points to
+/// two blocks: the first 12 bytes are the nonce, and the second block is the tag. Returns false on an error or a wrong tag.
 ///
 /// # Safety
 /// The pointers of the messages are valid for the stated lengths.
@@ -110,15 +110,15 @@ pub unsafe extern "C" fn proof_fused(
 ) -> bool {
     let fused = FusedAead::ALL[fused];
     let run = || {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees the conditions of `# Safety`.
         let messages = unsafe { slice::from_raw_parts(messages, count) };
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees the conditions of `# Safety`.
         let keys = messages.iter().map(|message| unsafe { keys(message) }).collect::<Result<Vec<_>, _>>()?;
         let mut work = Vec::with_capacity(count);
         for (message, (key, _)) in messages.iter().zip(&keys) {
-            // SAFETY: the caller promises it: a nonce, and the place of the tag after it.
+            // SAFETY: the caller guarantees that `state` points to two blocks: the nonce, and the tag.
             let (nonce, tag) = unsafe { (bytes(message.state.cast(), 12), &mut *message.state.add(1)) };
-            // SAFETY: the caller promises it.
+            // SAFETY: the caller guarantees the conditions of `# Safety`.
             let (aad, data) = unsafe { (bytes(message.aad, message.aad_len), data(message, false)?) };
             let tag = if !fused.opens() { Tag::Write(tag) } else { Tag::Expect(tag) };
             work.push(AeadMessage { key, nonce, aad, data, tag, status: Status::Pending });

@@ -1,4 +1,5 @@
-//! Incremental GCM and OCB3, and GCM of whole messages: one sequence of calls for both domains, and the runs with secret values.
+//! Incremental GCM and OCB3, and GCM of whole messages: the sequence of calls, which is the same for both domains, and the runs
+//! with secret values.
 
 use lockstep_reference::{Aes, gcm, ocb};
 
@@ -27,7 +28,8 @@ pub(crate) struct Message<B> {
     pub(crate) aad: Vec<B>,
     pub(crate) data: Vec<B>,
     pub(crate) tag_len: usize,
-    /// Numbers of bytes of the first of two pieces of the additional data, and of the data of GCM.
+    /// The lengths of the first piece of the additional data and of the first piece of the data of GCM. The second
+    /// piece contains the remaining bytes.
     pub(crate) pieces: [usize; 2],
 }
 
@@ -56,7 +58,7 @@ impl Operation {
         }
     }
 
-    /// Calls a function of an AEAD by the end of its name.
+    /// Calls the function of an AEAD whose name ends with `name`.
     fn call<D: Domain>(self, session: &mut Session<D>, name: &str, arguments: &[u64]) -> Result<(), Stop> {
         match self.is_ocb() {
             true => session.call(&format!("proof_ocb_{name}"), arguments)?,
@@ -67,11 +69,12 @@ impl Operation {
     }
 }
 
-/// The lengths of the additional data, the first pieces, the IVs and the tags to compare with of the message with this index. The lengths change
-/// with the length of the data, so that no additional runs are needed. The longest additional data have more than eight blocks.
+/// Returns the length of the additional data, the lengths of the first pieces, the length of the IV and the length of the tag that is
+/// compared, for the message with this index. These lengths change together with the length of the data, so that no additional runs are
+/// needed. The longest additional data have more than eight blocks.
 pub(crate) fn parameters(operation: Operation, index: usize) -> (usize, [usize; 2], usize, usize) {
     let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
-    // First pieces that are not whole blocks.
+    // Most of the first pieces do not consist of whole blocks.
     let pieces = [[0, 7, 0, 19][index % 4], [0, 1, 16, 37, 0, 0, 0][index % 7]];
     // If the length of the IV is not 12 bytes, GCM computes the first counter block with the key, so the counter is secret.
     let iv_len = match operation {
@@ -102,13 +105,14 @@ pub(crate) fn new_object<D: Domain>(
     Ok(object)
 }
 
-/// The starts and lengths of one piece or of two.
+/// The start and the length of each piece: one piece if `first` is 0, otherwise two pieces.
 fn pieces(first: usize, len: usize) -> impl Iterator<Item = (u64, u64)> {
     let (first, len) = (first.min(len) as u64, len as u64);
     [(0, first), (first, len - first)].into_iter().skip(usize::from(first == 0))
 }
 
-/// Starts a message, and processes its additional data and its data. Returns the object that ends the message: a copy, if there is one.
+/// Starts a message, and processes its additional data and its data. Returns the object with which the message must be ended: the copy
+/// if the object was copied, otherwise the object itself.
 pub(crate) fn update<D: Domain>(
     session: &mut Session<D>,
     object: u64,
@@ -150,7 +154,7 @@ pub(crate) fn update<D: Domain>(
     Ok(object)
 }
 
-/// Ends a message, or processes a whole message. Without a tag to compare with, the tag is written. Returns the verdict.
+/// Ends a message, or processes a whole message. If no expected tag is passed, writes the tag. Returns the verdict.
 pub(crate) fn finish<D: Domain>(
     session: &mut Session<D>,
     object: u64,
@@ -181,19 +185,19 @@ pub(crate) fn finish<D: Domain>(
     Ok(verdict & 0xff == 1)
 }
 
-/// A message with its result by the reference implementation.
+/// A message with the result of the reference implementation.
 struct Case {
     message: Message<Tainted>,
     output: Vec<u8>,
     tag: Vec<u8>,
-    /// The byte of the tag to compare with that is wrong.
+    /// The index of the wrong byte in the tag that is passed for the comparison. `None` if the tag is right.
     wrong_byte: Option<usize>,
-    /// True if the object has processed another message before, which was not completed.
+    /// True if the object has already started another message, which was not completed.
     is_reused: bool,
     description: String,
 }
 
-/// The message with an index of a group in all ways in which it is processed.
+/// The message with this index of a group, once for each way in which it is processed.
 fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -> Vec<Case> {
     let operation = group.operation;
     let (aad_len, pieces, iv_len, tag_len) = parameters(operation, index);
@@ -224,7 +228,8 @@ fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -
     };
     let mut cases = vec![case(true, true, None), case(false, false, None)];
     if !operation.encrypts() && index.is_multiple_of(4) {
-        // A comparison by two numbers of 64 bits may ignore one of them.
+        // The wrong byte is in the first half of the tag or in the second half, because a faulty comparison by two
+        // numbers of 64 bits may ignore one half.
         let in_place = index.is_multiple_of(8);
         cases.push(case(in_place, true, Some(if in_place { 15 } else { 0 })));
     }
@@ -253,7 +258,7 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
         let result = run_with_new_key(&mut session, group, (object, &aes), most);
         outcome.add(&session, result, format!("{group}, {most} bytes, a new key and a second message"));
     }
-    // The object is dropped during a message.
+    // The object is dropped while a message is not complete.
     let result =
         abandon(&mut keyed, object, operation).and_then(|()| drop_objects(&mut keyed, operation, &[object]));
     outcome.add(&keyed, result, format!("{group}: end of the key"));
@@ -299,7 +304,7 @@ fn drop_objects(session: &mut Session, operation: Operation, objects: &[u64]) ->
     Ok(())
 }
 
-/// Processes one of the longest messages, sets another key of GCM, and processes another one.
+/// Processes one of the longest messages, sets another key of GCM, and processes the message again with this key.
 fn run_with_new_key(
     session: &mut Session,
     group: Group,
@@ -314,7 +319,7 @@ fn run_with_new_key(
     process(session, object, &cases(session, group, &Aes::new(&other), 3, len)[0])
 }
 
-/// Starts a message with data that are not whole blocks, and does not complete it.
+/// Starts a message whose data do not end with a whole block, and does not complete the message.
 fn abandon(session: &mut Session, object: u64, operation: Operation) -> Result<(), Stop> {
     let bytes = session.secrets(&session.sample(21, 11));
     let message = Message {

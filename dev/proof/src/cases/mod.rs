@@ -1,7 +1,7 @@
 //! The cases of the analysis: each public function of the kernels with each key size, in both directions, in place and out of place, over a
 //! range of lengths.
 //!
-//! A [`Group`] is a kernel, a key size and an operation. It sets its keys once, and runs the operation with each length.
+//! A [`Group`] is a kernel, a key size and an operation. The keys of a group are set once, and the operation is run with each length.
 
 pub(crate) mod aead;
 pub mod controls;
@@ -25,9 +25,9 @@ pub use session::{Buffer, Session};
 pub struct Kernel {
     /// The name by which users select the kernel.
     pub name: &'static str,
-    /// The index of the width of `cpu/soft`, and its name.
+    /// For `cpu/soft`: the index of the register width, and the name of the width.
     pub width: Option<(u64, &'static str)>,
-    /// Bytes of the widest step of a parallel pass.
+    /// The number of bytes that a parallel pass processes in its widest step.
     pub step: usize,
     /// The number of bytes from which the fused loop of GCM is used, and the number of bytes that an iteration processes.
     pub gcm: (usize, usize),
@@ -51,7 +51,7 @@ pub const KERNELS: [Kernel; 7] = [
     Kernel { name: "cpu/soft", width: Some((0, "portable")), step: 128, gcm: (0, 128) },
 ];
 
-/// The lengths that are run.
+/// The lengths with which operations are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
     /// Every length that the documentation names.
@@ -63,7 +63,7 @@ pub enum Extent {
 /// The operation of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Expansion of a key, and wiping of the key at its end.
+    /// Expansion of a key, and wiping of the key when it is dropped.
     Key,
     /// A mode of a key, by its index in `modes::MODES`.
     Mode(usize),
@@ -192,7 +192,8 @@ impl Outcome {
 }
 
 /// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every third number of blocks
-/// only, because its code takes the most instructions. The number of blocks in a step is a power of two, so each rest of a step occurs.
+/// only, because its code takes the most instructions. Every remainder of blocks after the last whole step still occurs, because the
+/// number of blocks in a step is a power of two.
 fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
     let is_soft = kernel.width.is_some();
     let is_short = |len: &usize| match len % 16 {

@@ -1,4 +1,5 @@
-//! The modes of a key: one table and one call of each mode for both domains, and the runs with secret values.
+//! The modes of a key: the table of modes and the call of a mode, which are the same for both domains, and the runs
+//! with secret values.
 
 use lockstep_reference::{Aes, Block, cbc, cbc_mac, cfb, ctr, ecb, ghash, ofb, pcbc, polyval, xts};
 
@@ -10,7 +11,7 @@ use crate::value::Domain;
 /// A mode.
 pub(crate) struct Mode {
     pub(crate) name: &'static str,
-    /// The function of the harness; empty if only tasks have the mode.
+    /// The function of the harness. Empty if the mode is available only in tasks.
     pub(crate) function: &'static str,
     pub(crate) form: Form,
     /// True if the chaining register is secret.
@@ -25,7 +26,7 @@ pub(crate) struct Mode {
     pub(crate) expected: fn(&[u8], &Block, &[u8]) -> Vec<u8>,
 }
 
-/// What a function takes besides the key.
+/// The arguments of a function besides the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Input and output.
@@ -40,11 +41,11 @@ pub(crate) enum Form {
     Unit,
 }
 
-/// The chaining register after the data.
+/// The value of the chaining register after the data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     None,
-    /// The counter in the last bytes, of which there are as many, counts blocks.
+    /// A counter of this number of bytes at the end of the block, increased by the number of processed blocks.
     Counter(usize),
     /// The last block of ciphertext.
     Ciphertext,
@@ -157,7 +158,7 @@ pub(crate) const MODES: [Mode; 24] = {
     ]
 };
 
-/// XTS of whole blocks from an encrypted tweak.
+/// XTS of whole blocks. The tweak is already encrypted.
 fn xts_blocks(key: &[u8], encrypts: bool, tweak: &Block, data: &[u8]) -> Vec<u8> {
     let (aes, mut tweak) = (Aes::new(key), *tweak);
     let each = |block: &Block| {
@@ -266,7 +267,7 @@ pub(crate) fn call<D: Domain>(
     Ok(())
 }
 
-/// The lengths of a mode, and whether it runs in place and with another output.
+/// The lengths with which a mode is run, and where its output is: in place if `true`, in another buffer if `false`.
 pub(crate) fn ranges(mode: &Mode, step: usize) -> (std::ops::RangeInclusive<usize>, &'static [bool]) {
     match mode.form {
         Form::Block => (0..=0, &[true]),
@@ -277,7 +278,8 @@ pub(crate) fn ranges(mode: &Mode, step: usize) -> (std::ops::RangeInclusive<usiz
     }
 }
 
-/// Counters that do not wrap in a run, that wrap at 32 bits, and that wrap at 64 and 128 bits.
+/// Three counters: the first does not wrap in a run, the second wraps at 32 bits, and the third wraps at 64 and 128
+/// bits.
 const COUNTERS: [Block; 3] = {
     let first = 0x3c91_a7e0_5d14_f86b_22c7_390f_b8d6_417a_u128.to_be_bytes();
     let mut counters = [first, [0xff; 16], [0xff; 16]];
@@ -286,7 +288,7 @@ const COUNTERS: [Block; 3] = {
     counters
 };
 
-/// Copies a key and drops both keys. Advances a tweak by numbers of blocks.
+/// Copies a key and drops both keys. Advances a tweak by several numbers of blocks.
 pub(super) fn run_key(session: &Session, group: Group, outcome: &mut Outcome) {
     let mut session = session.clone();
     let mut run = || -> Result<(), Stop> {

@@ -1,4 +1,4 @@
-//! Calls of the harness with buffers of a caller, and the checks after each call.
+//! Calls of functions of the harness with buffers as arguments, and the checks after each call.
 
 use std::rc::Rc;
 
@@ -14,7 +14,8 @@ const BUFFERS: u64 = 0x7c00_0000_0000;
 /// Number of bytes between the addresses of two buffers.
 const SPACING: u64 = 1 << 20;
 
-/// A buffer of the caller. The number determines the address, which is aligned to 1 byte only, except for small numbers.
+/// A buffer of the caller. The number of the buffer determines its address. The address is odd if the number is 16 or
+/// more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffer(pub u64);
 
@@ -102,7 +103,8 @@ impl<D: Domain> Session<D> {
         bytes.iter().map(|byte| D::constant(*byte)).collect()
     }
 
-    /// Adds the input and the output of a call, and returns both addresses: one buffer in place, or two.
+    /// Adds the buffers for the input and the output of a call: one buffer if the call works in place, otherwise two
+    /// buffers. Returns the addresses of the input and of the output.
     pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[D::Byte], in_place: bool) -> (u64, u64) {
         if in_place {
             let address = self.buffer(output, bytes.to_vec(), true);
@@ -135,7 +137,7 @@ impl<D: Domain> Session<D> {
     }
 
     fn not_zero(&self, function: &str, result: u64) -> Result<u64, Stop> {
-        // A bool has 8 bits; the rest of the register has no meaning.
+        // A bool has 8 bits. The other bits of the register are undefined.
         let size = if result < 1 << 32 { 1 } else { 8 };
         if self.is_result_changed(size) || result & 0xff == 0 && size == 1 {
             return Err(self.machine.stop(format!("{function} reports a failure")));
@@ -143,7 +145,8 @@ impl<D: Domain> Session<D> {
         Ok(result)
     }
 
-    /// True if a change of the program, whose effect the run shows, has an effect on the lowest bytes of the result of a function.
+    /// True if the run shows the effect of a change of the program, and the lowest `size` bytes of the result of a function depend
+    /// on the change.
     fn is_result_changed(&self, size: usize) -> bool {
         let result = self.machine.register(iced_x86::Register::RAX);
         self.machine.follows_change() && result[..size].iter().any(|byte| D::secret(*byte) != 0)

@@ -1,5 +1,5 @@
-//! Tasks of the backend interface: passes and fused AEADs over several messages with keys of their own. One call for both domains, and the
-//! runs with secret values.
+//! Tasks of the backend interface: passes and fused AEADs over several messages, each with its own key. The call of a task is the same for
+//! both domains. This module also runs tasks with secret values.
 
 use lockstep_reference::{Aes, Block, gcm, gcm_siv, ocb, xts};
 
@@ -9,7 +9,7 @@ use super::{Extent, Group, Operation, Outcome};
 use crate::machine::Stop;
 use crate::value::Domain;
 
-/// A pass: a mode over messages with keys of their own.
+/// A pass: a mode that processes several messages, each with its own key.
 pub(crate) struct Pass {
     pub(crate) name: &'static str,
     mode: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// The mode. That of XTS starts from an encrypted tweak.
+    /// The mode of the pass. The mode of XTS starts from an encrypted tweak.
     pub(crate) fn mode(&self) -> &'static Mode {
         MODES.iter().find(|mode| mode.name == self.mode).expect("a mode of the list")
     }
@@ -64,7 +64,7 @@ pub(crate) fn buffer(part: u64, index: usize) -> Buffer {
 
 const LIST: Buffer = Buffer(1);
 
-/// A message of a task. The state of a fused AEAD is a nonce of 12 bytes, 4 bytes without a meaning, and the tag.
+/// A message of a task. The state of a fused AEAD is a nonce of 12 bytes, 4 unused bytes, and the tag.
 #[derive(Clone)]
 pub(crate) struct Message<B> {
     pub(crate) key: Vec<B>,
@@ -109,13 +109,13 @@ pub(crate) fn call<D: Domain>(
     Ok(session.call(function, &[kernel, number as u64, place, messages.len() as u64])? & 0xff == 1)
 }
 
-/// The numbers and lengths of messages of the runs.
+/// The shapes of the tasks that are run. A shape is the list of the lengths of the messages.
 pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     let (is_serial, unit, mode) = match group.operation {
         Operation::Pass(index) => (PASSES[index].mode().is_serial(), PASSES[index].unit, PASSES[index].mode),
         _ => (false, 1, ""),
     };
-    // CFB1 encrypts a block for each bit.
+    // CFB1 encrypts a block for each bit, so its messages are short.
     let is_cfb1 = mode.starts_with("CFB1 ");
     let step = group.kernel.step;
     let round = |len: usize| len / unit * unit;
@@ -129,7 +129,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             1 => 11,
             _ => 48,
         };
-        // The shortest message is at another place for each number of messages.
+        // The position of the shortest message varies with the number of messages.
         shapes.extend(
             [1, 2, 3, 5, 8, 9, 15, 16, 17, 33].map(|count| {
                 (0..count).map(|index| round(short + unit * ((count + index) * 5 % 4))).collect()
@@ -138,7 +138,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
         return shapes;
     }
     shapes.push(vec![round(step + 16), 0, round(2 * step + 31), round(37)]);
-    // Kernels interleave up to eight messages, and process the rest in smaller numbers.
+    // Kernels interleave up to eight messages. They process the remaining messages in smaller groups.
     for count in [5, 6, MIXED, 17] {
         shapes.push((0..count).map(|index| round(16 * (index % 5) + index)).collect());
     }
@@ -148,7 +148,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     shapes
 }
 
-/// Number of messages of a task whose keys have different sizes.
+/// If a task has this number of messages, its keys have different sizes.
 const MIXED: usize = 7;
 
 /// The size of the key of a message in a task of `count` messages.
@@ -157,7 +157,7 @@ fn key_len(group: Group, count: usize, index: usize) -> usize {
     if count != MIXED || group.operation.takes_hash_key() {
         return group.key_len;
     }
-    // Pairs of keys of one size, so that there are messages to interleave.
+    // Two consecutive keys have the same size, so that kernels have messages to interleave.
     sizes[(group.key_len / 8 + index / 2) % sizes.len()]
 }
 
@@ -193,8 +193,8 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     }
 }
 
-/// The output and the chaining state of a pass by the reference implementation. The state is `None` if it is not specified after a partial
-/// block, or if it is not compared.
+/// The output and the chaining state of a pass, computed by the reference implementation. The state is `None` if it is not specified after
+/// a partial block, or if it is not compared.
 fn expected(
     mode: &Mode,
     key: &[u8],
@@ -235,7 +235,8 @@ fn run_pass(
         let data = session.sample(*len, (3 + index) as u64);
         let mut state: Block = session.sample(16, (40 + index) as u64).try_into().expect("16 bytes");
         if mode.name.starts_with("CTR") && index % 3 > 0 {
-            // A counter that wraps at 2^64 and, in little-endian order, at 2^32; or one that wraps at 2^32 and 2^128.
+            // The first of these counters wraps at 2^64 and, read in little-endian order, at 2^32. The second wraps at
+            // 2^32 and at 2^128.
             let (start, last) = [(8, 0xfe), (0, 0xfd)][index % 3 - 1];
             state[..4].fill(0xff);
             state[start..].fill(0xff);
@@ -270,7 +271,7 @@ fn run_pass(
     Ok(())
 }
 
-/// The ciphertext and the tag by the reference implementation.
+/// The ciphertext and the tag, computed by the reference implementation.
 fn seal(index: usize, key: &[u8], nonce: &[u8; 12], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (ciphertext, tag) = match index / 2 {
         0 => gcm::seal(&Aes::new(key), nonce, aad, plaintext),
@@ -301,7 +302,8 @@ fn run_fused(
         }
         let sealed = [&nonce[..], &[0; 4], &tag].concat();
         let mut state = if seals { [&nonce[..], &[0; 4], &[0xee; 16]].concat() } else { sealed.clone() };
-        // The last message has the wrong tag. A comparison by two numbers of 64 bits may ignore one of them.
+        // Only the last message has a wrong tag. The wrong byte is in the first half of the tag or in the second half,
+        // because a faulty comparison by two numbers of 64 bits may ignore one half.
         let has_wrong_tag = is_forged && number + 1 == lens.len();
         state[if in_place { 31 } else { 16 }] ^= if has_wrong_tag { 0x40 } else { 0 };
         let (input, output) = if seals { (plaintext, ciphertext) } else { (ciphertext, plaintext) };

@@ -17,7 +17,8 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
     for (index, len) in lengths(prover.extent, 1, most, &marks).into_iter().enumerate() {
         let (aad_len, pieces, iv_len, tag_len) = parameters(operation, index);
         let iv = match operation {
-            // For an IV of another length than 12 bytes, the proof computes J_0 from a whole block of ciphertext.
+            // If the IV of GCM does not have 12 bytes, the proof derives J_0 from a whole block of ciphertext. Shorter
+            // messages therefore have an IV of 12 bytes.
             Operation::Gcm(_) if len < 16 => ivs[..12].to_vec(),
             // The last 6 bits of the nonce of OCB3 are public.
             Operation::Ocb(_) => [&ivs[..iv_len - 1], &[Symbols::constant(index as u8 * 29)]].concat(),
@@ -25,7 +26,8 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
         };
         let (data, aad, in_place) = (prover.data(len), aads[..aad_len].to_vec(), index % 2 == 0);
         let message = Message { operation, in_place, is_copied: false, iv, aad, data, tag_len, pieces };
-        // The runs of other lengths do not use the products of a run of GCM, so it has its own copy of the table.
+        // Each run of GCM has its own copy of the table of expressions, because runs with other lengths do not use its
+        // products.
         let result = if operation.is_ocb() {
             prove_message(prover, &mut prover.session.clone(), object, &message)
         } else {
@@ -39,8 +41,9 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Processes a message and compares its result. In a decryption, the tag to compare with consists of new inputs at first, so that the computed
-/// tag becomes visible. A second run has the computed tag, and more runs have a tag that differs in one bit.
+/// Processes a message and compares its result. A decryption is run several times. In the first run, the expected tag consists of new
+/// symbols, so that the comparison reveals the computed tag. The expected tag of the second run is the computed tag. In each further run,
+/// it differs from the computed tag in one bit.
 fn prove_message(
     prover: &Prover,
     session: &mut Session<Symbols>,

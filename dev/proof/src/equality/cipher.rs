@@ -1,4 +1,4 @@
-//! AES and its modes by the standards, on symbols.
+//! AES and its modes on symbols, as the standards define them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,18 +19,18 @@ pub(super) fn block(bytes: &[Symbol]) -> Block {
     *bytes.first_chunk().expect("16 bytes")
 }
 
-/// The sum of the bytes of two lists, as long as the shorter one.
+/// The XOR of two lists of bytes. The result is as long as the shorter list.
 pub(super) fn xor(symbols: &Symbols, x: &[Symbol], y: &[Symbol]) -> Vec<Symbol> {
     let mut domain = symbols.clone();
     x.iter().zip(y).map(|(x, y)| domain.xor(*x, *y)).collect()
 }
 
-/// The sum of two blocks.
+/// The XOR of two blocks.
 pub(super) fn xor_blocks(symbols: &Symbols, x: &Block, y: &Block) -> Block {
     block(&xor(symbols, x, y))
 }
 
-/// Bytes, and zeros up to a whole number of blocks.
+/// The bytes, padded with zeros to a whole number of blocks.
 pub(super) fn zero_padded(bytes: &[Symbol]) -> Vec<Symbol> {
     let mut padded = bytes.to_vec();
     padded.resize(bytes.len().next_multiple_of(16), Symbols::constant(0));
@@ -41,7 +41,7 @@ pub(super) fn zero_padded(bytes: &[Symbol]) -> Vec<Symbol> {
 pub(super) struct Cipher {
     symbols: Symbols,
     round_keys: Vec<Block>,
-    /// Results of the inverse cipher and of the cipher, because many messages have the same blocks.
+    /// Results of the inverse cipher and of the cipher. They are stored because many messages have blocks in common.
     known: RefCell<[HashMap<Block, Block>; 2]>,
 }
 
@@ -68,7 +68,7 @@ impl Cipher {
         Cipher { symbols: symbols.clone(), round_keys, known: RefCell::default() }
     }
 
-    /// The same key with a copy of its symbols.
+    /// The cipher with the same key, which uses a copy of the table of symbols.
     pub(super) fn fork(&self, symbols: &Symbols) -> Cipher {
         Cipher { symbols: symbols.clone(), round_keys: self.round_keys.clone(), known: RefCell::default() }
     }
@@ -160,8 +160,8 @@ impl Cipher {
         data.as_chunks().0.iter().flat_map(|input| self.apply(input, encrypts)).collect()
     }
 
-    /// CTR (SP 800-38A, 6.5) with the standard incrementing function on the counter bytes (B.1): the last 16 or 4, or in GCM-SIV the first
-    /// four in little-endian order (RFC 8452, section 4).
+    /// CTR (SP 800-38A, 6.5) with the standard incrementing function (B.1). The counter consists of the last 16 or 4 bytes of the block
+    /// or, in GCM-SIV, of the first four bytes in little-endian order (RFC 8452, section 4).
     pub(super) fn ctr(&self, counter: &Block, count: Counter, data: &[Symbol]) -> Vec<Symbol> {
         let mut counter = *counter;
         let mut result = Vec::with_capacity(data.len());
@@ -224,7 +224,7 @@ impl Cipher {
         data.as_chunks().0.iter().flat_map(each).collect()
     }
 
-    /// XTS of whole blocks from an encrypted tweak (IEEE 1619, 5.3.1 and 5.4.1).
+    /// XTS of whole blocks (IEEE 1619, 5.3.1 and 5.4.1). The tweak is already encrypted.
     pub(super) fn xts(&self, tweak: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
         let mut tweak = *tweak;
         let each = |input: &Block| {
@@ -275,7 +275,8 @@ impl Counter {
     }
 }
 
-/// The product of a polynomial of 128 coefficients, from that of x^0, and x, modulo x^128 and the terms with the exponents `modulus`.
+/// Multiplies a polynomial by x, modulo the sum of x^128 and the powers of x with the exponents `modulus`. The bits of `value` are
+/// the 128 coefficients, in ascending order of the powers.
 pub(super) fn times_x(symbols: &Symbols, value: &Block, modulus: &[usize]) -> Block {
     let mut table = symbols.table();
     let bits = value.as_flattened();

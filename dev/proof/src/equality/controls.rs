@@ -30,7 +30,7 @@ fn prover(image: &Arc<Image>, operation: Operation) -> Result<Prover, Stop> {
     Prover::new(image, Group { kernel, key_len: 16, operation }, Extent::Short)
 }
 
-/// A function of the harness whose result is wrong in one byte, and only for one in 65,536 secrets.
+/// A function of the harness that computes one wrong byte, and only for one in 65,536 secrets.
 fn finds_rare_fault(image: &Arc<Image>) -> Result<bool, Stop> {
     let mut session = prover(image, block_mode())?.session;
     let mut symbols = session.machine.domain.clone();
@@ -42,7 +42,7 @@ fn finds_rare_fault(image: &Arc<Image>) -> Result<bool, Stop> {
     Ok((0..16).filter(|place| !is_right(place)).eq([5]))
 }
 
-/// A definition of AES that is wrong in one bit, and only for one key of 2^128.
+/// A definition of AES that is wrong in one bit, and only for one of the 2^128 keys.
 fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
     let Prover { mut session, symbols, key, cipher, .. } = prover(image, block_mode())?;
     let place = set_key(&mut session, key.clone())?;
@@ -72,7 +72,7 @@ fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
     Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &messages[0], &swapped, result))
 }
 
-/// A program without one of the AES rounds of the encryption of a block.
+/// A program in which one AES round of the encryption of a block is missing.
 fn finds_faulty_program(image: &Arc<Image>) -> Result<bool, Stop> {
     let mut prover = prover(image, block_mode())?;
     modes::prove(&mut prover, BLOCK)?;

@@ -1,4 +1,4 @@
-//! GCM, GCM-SIV and OCB3 by the standards, on symbols.
+//! GCM, GCM-SIV and OCB3 on symbols, as the standards define them.
 
 use super::cipher::{Block, Cipher, Counter, block, public, times_alpha, xor, xor_blocks, zero_padded};
 use super::difference;
@@ -40,7 +40,7 @@ impl Sealed<'_> {
         self.cipher.symbols()
     }
 
-    /// What differs from the definition: nothing, the ciphertext or the tag.
+    /// The names of the results that differ from the definition. The list is empty if there is no difference.
     pub(super) fn differences(&self) -> Vec<String> {
         let (ciphertext, tag_is_right) = match self.aead {
             Aead::Gcm => self.check_gcm(),
@@ -73,8 +73,8 @@ impl Sealed<'_> {
         (ciphertext, hashed.is_right())
     }
 
-    /// J_0 (SP 800-38D, 7.1, step 2). For an IV of another length than 12 bytes, it is the block from which the kernel has computed the first
-    /// block of ciphertext, if this block is the GHASH of the IV.
+    /// J_0 (SP 800-38D, 7.1, step 2). If the IV does not have 12 bytes, J_0 is derived from the counter block that the kernel has encrypted
+    /// for the first block of ciphertext. Returns `None` if the derived J_0 is not the GHASH of the IV.
     fn pre_counter_block(&self, key: Block) -> Option<Block> {
         let symbols = self.symbols();
         if self.iv.len() == 12 {
@@ -100,7 +100,8 @@ impl Sealed<'_> {
         (block(&halves), halves[16..].to_vec())
     }
 
-    /// GCM-SIV (RFC 8452, section 4). The tag is an encrypted block. The inverse cipher returns this block, which is compared with POLYVAL.
+    /// GCM-SIV (RFC 8452, section 4). The tag is the encryption of a block. The inverse cipher recovers this block, which is then compared
+    /// with the result of POLYVAL.
     fn check_gcm_siv(&self) -> (Vec<Symbol>, bool) {
         let symbols = self.symbols();
         let (key, encryption) = self.derived_keys();
@@ -112,7 +113,7 @@ impl Sealed<'_> {
         let encrypted = cipher.apply(&block(self.tag), false);
         let nonce = [self.iv, &public(&[0; 4])].concat();
         let result = xor_blocks(symbols, &encrypted, &block(&nonce));
-        // The top bit of the sum of hash and nonce is cleared.
+        // GCM-SIV clears the top bit of the sum of the hash and the nonce. This bit is therefore not compared.
         let hashed = Hashed { symbols, key, blocks: &blocks, result, ignored: Some(127) };
         (ciphertext, encrypted[15][7] == ZERO && hashed.is_right())
     }
@@ -196,7 +197,7 @@ impl<'a> Masks<'a> {
         bytes[start..].copy_from_slice(nonce);
         let bottom = usize::from(Symbols::value(bytes[15]) & 0x3f);
         bytes[15][..6].fill(ZERO);
-        // The bits of Ktop from the left, and 64 sums of bits 1 to 64 and bits 9 to 72.
+        // Stretch consists of the bits of Ktop, from the left, and 64 sums: those of bits 1 to 64 and bits 9 to 72.
         let top = self.cipher.encrypt(&bytes);
         let mut stretch: Vec<Bit> = top.iter().flat_map(|byte| byte.iter().rev().copied()).collect();
         let mut table = self.cipher.symbols().table();

@@ -1,11 +1,11 @@
-//! GHASH and POLYVAL: what a block of 16 bytes means as a polynomial in the hash key.
+//! GHASH and POLYVAL: blocks of 16 bytes as polynomials in the hash key.
 //!
-//! Elements are those of the field of POLYVAL (RFC 8452, section 3), and products are `dot`. GHASH is POLYVAL with reversed blocks and a
-//! key that is multiplied by x (RFC 8452, appendix A).
+//! Blocks are elements of the field of POLYVAL (RFC 8452, section 3), and the product of two blocks is `dot`. GHASH is POLYVAL with
+//! reversed blocks and a key that is multiplied by x (RFC 8452, appendix A).
 //!
-//! A [`Meaning`] is a sum of terms X * K^e, where X is an input block or one, and K is the key. The product of two blocks whose meaning is
-//! known has a known meaning, since `dot` is commutative, associative and bilinear. The value of any other block is a linear combination of
-//! such products and inputs, or has no known meaning.
+//! A [`Meaning`] is a sum of terms X * K^e, where X is an input block or the constant one, and K is the key. The product of two blocks
+//! whose meaning is known has a known meaning, since `dot` is commutative, associative and bilinear. The value of any other block is a
+//! linear combination of such products and inputs, or has no known meaning.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::cipher::{Block, times_x};
 use crate::symbols::{Bit, Place, Symbols, Table, ZERO, places, sum_of_sorted};
 
-/// A sum of terms: the number of an input block, or 0 for one, and the exponent of the key.
+/// A sum of terms. Each term is the number of an input block, or 0 for the constant one, and the exponent of the key.
 pub(super) type Meaning = BTreeSet<(u32, u32)>;
 
 /// Adds terms modulo two.
@@ -25,7 +25,7 @@ fn add(meaning: &mut Meaning, terms: &Meaning) {
     }
 }
 
-/// The product of two meanings; `None` if it has a product of two input blocks.
+/// The product of two meanings; `None` if the result contains a product of two input blocks.
 fn times(x: &Meaning, y: &Meaning) -> Option<Meaning> {
     let mut product = Meaning::new();
     for (a, d) in x {
@@ -51,7 +51,8 @@ fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
             terms[64 * (a + b) + place].push(bit);
         }
     }
-    // A multiple of the modulus clears the coefficients below x^128, from the lowest one. The others are then divided by x^128.
+    // Multiples of the modulus are added to clear the coefficients below x^128, from the lowest one on. The remaining
+    // coefficients are then divided by x^128.
     for place in 0..128 {
         let lowest = std::mem::take(&mut terms[place]);
         let bit = table.sum(&lowest);
@@ -66,7 +67,7 @@ struct Known {
     rows: HashMap<Place, (Vec<Place>, Meaning)>,
     /// The meaning of blocks that have been looked up.
     found: RefCell<HashMap<Vec<Bit>, Meaning>>,
-    /// A place among the 128 bits that is not compared.
+    /// The index of a bit that is not compared.
     ignored: Option<usize>,
 }
 
@@ -103,11 +104,11 @@ impl Known {
 
 /// A hash that a run has computed: the key, the input blocks and the result, as elements of the field of POLYVAL.
 pub(super) struct Hashed<'a> {
-    /// The symbols of the run. The pairs of blocks that the run has multiplied are noted there.
+    /// The symbols of the run. Their table contains the pairs of blocks that the run has multiplied.
     pub(super) symbols: &'a Symbols,
     /// The key, which is multiplied once for each block.
     pub(super) key: Block,
-    /// The input, with the state before as a part of the first block.
+    /// The input blocks. The hash state before the input is a part of the first block.
     pub(super) blocks: &'a [Block],
     /// The result.
     pub(super) result: Block,
@@ -116,7 +117,8 @@ pub(super) struct Hashed<'a> {
 }
 
 impl Hashed<'_> {
-    /// True if the result is the sum of all blocks, each times the power of the key that the definition states, for all values.
+    /// True if, for all values of the symbols, the result is the sum of all blocks, each multiplied by the power of the key
+    /// that the definition states.
     pub(super) fn is_right(&self) -> bool {
         let table = &mut *self.symbols.table();
         let mut known = Known::default();
@@ -127,7 +129,7 @@ impl Hashed<'_> {
         };
         insert(&mut known, table, self.key.as_flattened(), Meaning::from([(0, 1)]));
         for (number, block) in (1..).zip(self.blocks) {
-            // A block that is a sum of others has their terms.
+            // If a block is a sum of known blocks, its meaning follows from their meanings.
             if known.meaning(table, block.as_flattened()).is_none() {
                 insert(&mut known, table, block.as_flattened(), Meaning::from([(number, 0)]));
             }

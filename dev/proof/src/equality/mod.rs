@@ -1,7 +1,7 @@
 //! Proofs that the results of the kernels are equal to those of the standards, for all keys and data.
 //!
-//! A proof is a run with concrete lengths, addresses and counters whose keys and data are symbols ([`crate::symbols`]). Its results are
-//! compared with the results of the standard's definition on the same symbols (`cipher`, `hash`).
+//! A proof is a run with concrete lengths, addresses and counters, in which keys and data are symbols ([`crate::symbols`]). Its results
+//! are compared with the results of the standard's definition on the same symbols (`cipher`, `hash`).
 
 mod aead;
 mod cipher;
@@ -33,13 +33,13 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
-/// The groups whose results are proved equal; docs/proof.md lists the others, with the reasons. With [`Extent::Short`], those with keys of
-/// 192 and 256 bits and serial modes are left out.
+/// The groups whose results are proved equal; docs/proof.md lists the others, with the reasons. With [`Extent::Short`], the groups with
+/// keys of 192 and 256 bits and the groups of serial modes are left out.
 pub fn provable(extent: Extent) -> Vec<Group> {
     let mut groups = groups();
     groups.retain(|group| {
         let is_serial = match group.operation {
-            // One block and CBC-MAC take little time.
+            // Single blocks and CBC-MAC are not left out, because their proofs take little time.
             Operation::Mode(index) => {
                 MODES[index].is_serial() && !matches!(MODES[index].form, Form::Read | Form::Block)
             }
@@ -51,7 +51,7 @@ pub fn provable(extent: Extent) -> Vec<Group> {
             && group.kernel.width.is_none()
             && match group.operation {
                 Operation::Key => false,
-                // CFB1 encrypts a block for each bit.
+                // CFB1 encrypts a block for each bit, so its proofs would take too long.
                 Operation::Mode(index) => !MODES[index].name.starts_with("CFB1 "),
                 Operation::Pass(index) => !PASSES[index].name.starts_with("Cfb1"),
                 _ => true,
@@ -60,7 +60,7 @@ pub fn provable(extent: Extent) -> Vec<Group> {
     groups
 }
 
-/// What all proofs of a group share.
+/// The state that all proofs of a group share.
 struct Prover {
     /// A machine with the keys of the group.
     session: Session<Symbols>,
@@ -70,7 +70,7 @@ struct Prover {
     /// The bytes of the key, and the cipher with it.
     key: Vec<Symbol>,
     cipher: Cipher,
-    /// Bytes of data, which all lengths share.
+    /// Bytes of data. The data of each length are the first of these bytes.
     data: Vec<Symbol>,
     outcome: Outcome,
 }
@@ -125,7 +125,7 @@ fn block_of(session: &Session<Symbols>, buffer: Buffer) -> Block {
     cipher::block(session.bytes(buffer))
 }
 
-/// How bytes differ from the expected ones.
+/// Describes how bytes differ from the expected bytes. `None` if they are equal.
 fn difference(what: &str, bytes: &[Symbol], expected: &[Symbol]) -> Option<String> {
     let differs = |place: &usize| bytes.get(*place) != expected.get(*place);
     let places: Vec<usize> = (0..bytes.len().max(expected.len())).filter(differs).collect();
@@ -144,8 +144,9 @@ fn compare(
     differences.extend(difference(what, session.bytes(buffer), expected));
 }
 
-/// The lengths of a mode: whole blocks up to `most`, and with a unit of one byte also a partial block after each number of blocks, and all
-/// lengths of up to two blocks. With [`Extent::Short`], only the lengths near zero and near the lengths `marks`.
+/// The lengths of a mode: whole blocks up to `most`. If the unit is one byte, also one length with a partial block after each number of
+/// blocks, and all lengths of up to two blocks. With [`Extent::Short`], only the lengths near zero and near the lengths in `marks` are
+/// included.
 fn lengths(extent: Extent, unit: usize, most: usize, marks: &[usize]) -> Vec<usize> {
     let is_chosen = |len: &usize| {
         let (blocks, rest) = (len / 16, len % 16);

@@ -7,7 +7,8 @@ use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, call, range
 use crate::machine::Stop;
 use crate::symbols::Symbol;
 
-/// Counters that do not wrap in a run, that wrap at 2^32 after three blocks, at 2^64 after six, and at 2^128 after five.
+/// Four counters: the first does not wrap in a run. The others wrap at 2^32 after three blocks, at 2^64 after six
+/// blocks, and at 2^128 after five blocks.
 const COUNTERS: [u128; 4] = [
     0x3c3c_3c3c_3c3c_3c3c_3c3c_3c3c_3c3c_3c3c,
     0x0700_0000_0000_0000_ffff_ffff_ffff_fffd,
@@ -15,7 +16,7 @@ const COUNTERS: [u128; 4] = [
     u128::MAX - 4,
 ];
 
-/// The output of a mode, and its chaining register after the data. Both are those of the standard.
+/// The output of a mode and its chaining register after the data, as the standard defines them.
 pub(super) fn expected(
     cipher: &Cipher,
     mode: &Mode,
@@ -41,7 +42,7 @@ pub(super) fn expected(
         Some("XTS") => cipher.xts(register, data, encrypts),
         _ => unreachable!("a mode of the list"),
     };
-    // The last 16 bytes of a register and the bytes after it.
+    // The last 16 bytes of the register followed by these bytes.
     let last = |bytes: &[Symbol]| *[register, bytes].concat().last_chunk().expect("16 bytes");
     let next = match mode.next {
         Next::None => return (output, None),

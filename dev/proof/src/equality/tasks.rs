@@ -1,4 +1,4 @@
-//! Tasks of the backend interface: passes and fused AEADs over several messages with keys of their own.
+//! Tasks of the backend interface: passes and fused AEADs over several messages, each with its own key.
 
 use super::cipher::{Block, Cipher, block, public, xor_blocks};
 use super::definition::{Aead, Sealed};
@@ -11,7 +11,8 @@ use crate::machine::Stop;
 use crate::symbols::{Symbol, Symbols};
 use crate::value::Domain;
 
-/// Messages of these lengths, whose content begins with that of the messages so far. Counters of CTR are public.
+/// Makes messages of these lengths. The content of each message begins with the content that the message with the same
+/// index had in earlier tasks, which `known` contains. Counters of CTR are public.
 pub(super) fn messages(
     prover: &Prover,
     lens: &[usize],
@@ -29,7 +30,8 @@ pub(super) fn messages(
                     &(u128::MAX - 2 - index as u128).rotate_left(40 * (index as u32 % 4)).to_le_bytes(),
                 ),
                 Some(_) => symbols.inputs(16),
-                // The last byte of the nonce is public, as the definition of OCB3 demands.
+                // The last byte of the nonce is public, because the definition of OCB3 is implemented only for nonces
+                // whose last 6 bits are public.
                 None => [&symbols.inputs(11)[..], &public(&[index as u8 * 19 % 70 * 37]), &public(&[0; 4])]
                     .concat(),
             };
@@ -51,11 +53,11 @@ pub(super) fn messages(
 pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
     let mut known = Vec::new();
     let all = shapes(prover.group, prover.extent);
-    // Of the lengths of single messages, every fourth is proved.
+    // Of the tasks with a single message, only the first eight shapes and every fourth shape of the list are proved.
     let shapes =
         all.into_iter().enumerate().filter(|(index, lens)| lens.len() != 1 || *index < 8 || index % 4 == 0);
-    // From the length of a step of the fused loop, the opening of GCM-SIV adds products in another order than the sealing. The two tags have
-    // different expressions then, so that the right tag is not recognised.
+    // If a message has at least the length of a step of the fused loop, opening with GCM-SIV adds products in another order than sealing.
+    // The two tags then have different expressions, so the proof does not recognise the right tag.
     let step = prover.group.kernel.gcm.1;
     let opens_siv = matches!(prover.group.operation, Operation::Fused(index) if FUSED[index] == "GcmSivOpen");
     let shapes = shapes.filter(|(_, lens)| !opens_siv || lens.iter().all(|len| *len < step));
@@ -112,7 +114,8 @@ pub(super) fn prove_pass(
     Ok(differences)
 }
 
-/// GHASH with E(0) as the hash key, or POLYVAL with the key of the message. The state before is added to the first block.
+/// GHASH with E(0) as the hash key, or POLYVAL with the key of the message. The state before the data is added to the
+/// first block.
 pub(super) fn is_hash_right(
     prover: &Prover,
     is_ghash: bool,
@@ -144,7 +147,7 @@ fn aead_of(fused: usize) -> Aead {
     }
 }
 
-/// The content of a buffer of each message from a byte on.
+/// The content of one buffer of each message, from the byte `start` on.
 fn parts(session: &Session<Symbols>, part: u64, count: usize, start: usize) -> Vec<Vec<Symbol>> {
     (0..count).map(|index| session.bytes(buffer(part, index))[start..].to_vec()).collect()
 }
@@ -185,12 +188,14 @@ fn prove_fused(prover: &Prover, fused: usize, messages: &[Message<Symbol>], in_p
         return Ok(check(prover, aead, messages, &plaintexts, &outputs, &tags));
     }
     let mut differences = Vec::new();
-    // The ciphertext of GCM-SIV is that of the plaintext, because the computed tag depends on the tag to compare with.
+    // For GCM-SIV, the plaintexts are sealed first: when a message is opened, the computed tag depends on the expected
+    // tag, so it cannot be found by opening.
     let (ciphertexts, tags) = if aead == Aead::GcmSiv {
         let (_, ciphertexts, tags) = run(sealing, &plaintexts, &places)?;
         (ciphertexts, tags)
     } else {
-        // The tags that an opening computes become visible by a run with new inputs as tags.
+        // In a first run, the expected tags are new symbols. The comparisons then reveal the tags that the opening
+        // computes.
         let inputs = symbols.inputs(16 * messages.len());
         symbols.table().watch(&inputs);
         run(opening, &plaintexts, &inputs.chunks(16).map(<[_]>::to_vec).collect::<Vec<_>>())?;
@@ -208,12 +213,13 @@ fn prove_fused(prover: &Prover, fused: usize, messages: &[Message<Symbol>], in_p
     differences.extend(check(prover, aead, messages, &outputs, &ciphertexts, &tags));
     let is_short = messages.len() == 1 && messages[0].data.is_empty();
     for bit in (0..128).step_by(if is_short { 1 } else { 61 }) {
-        // One of the bits of the last tag changes.
+        // One bit of the last tag is inverted.
         let mut tags = tags.clone();
         let Some(forged) = tags.last_mut() else { break };
         forged[bit / 8] = symbols.clone().xor(forged[bit / 8], Symbols::constant(1 << (bit % 8)));
         let (is_accepted, outputs, _) = run(opening, &ciphertexts, &tags)?;
-        // The tag that GCM-SIV computes depends on the tag to compare with, so that it is unknown here, and the verdict shows nothing.
+        // In GCM-SIV, the computed tag depends on the expected tag. After the change, its expression is therefore unknown, and the
+        // verdict shows nothing.
         if is_accepted && aead != Aead::GcmSiv {
             differences.push(format!("a tag that differs in bit {bit} is accepted"));
         }

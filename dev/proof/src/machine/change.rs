@@ -1,18 +1,18 @@
-//! The effect of a change of instructions: which bits of later values differ because of it.
+//! The effect of a change of instructions: the bits of later values that differ because of the change.
 
 use iced_x86::Instruction;
 
 use super::{Kind, Machine, Program, Step};
 use crate::value::{Domain, Flag};
 
-/// Instructions that other instructions replace. Runs of a program with a change execute the instructions before the change. Bits that the
-/// instructions after it would leave with another value are marked as secret, and keys and data are not. If no result, no branch and no
-/// address is marked, the change has no effect on the run.
+/// A change: instructions, and the instructions that replace them. A run of a program with a change executes the old instructions. It
+/// marks the bits that would have another value after the new instructions as secret; keys and data are not marked. If no result, no
+/// branch and no address is marked, the change has no effect on the run.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The instructions before the change.
+    /// The old instructions.
     pub before: Vec<Instruction>,
-    /// The instructions after the change, which have as many bytes.
+    /// The new instructions, which have as many bytes as the old ones.
     pub after: Vec<Instruction>,
 }
 
@@ -29,12 +29,13 @@ impl Change {
 }
 
 impl<D: Domain> Machine<D> {
-    /// True if marks show the effect of a change, and not secrets.
+    /// True if marked bits are the effect of a change. Otherwise they depend on secrets.
     pub fn follows_change(&self) -> bool {
         self.program.change.is_some()
     }
 
-    /// Executes the instructions before a change, and those after it on a copy of the state.
+    /// Executes the old instructions of a change, and the new instructions on a copy of the state. Marks the bits that
+    /// differ afterwards.
     pub(super) fn step_both(&mut self, program: &Program<D>, change: &Change) -> Step {
         let mut other = self.clone();
         self.execute_all(program, change, &change.before)?;
@@ -50,7 +51,7 @@ impl<D: Domain> Machine<D> {
         Ok(())
     }
 
-    /// Executes instructions of a list until one leads out of the change.
+    /// Executes the instructions of a list until the next address is outside of the change.
     fn execute_all(&mut self, program: &Program<D>, change: &Change, list: &[Instruction]) -> Step {
         while change.contains(self.next) {
             let Some(instruction) = list.iter().find(|instruction| instruction.ip() == self.next) else {

@@ -9,7 +9,7 @@ use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
 impl<D: Domain> Machine<D> {
-    /// Starts a function that returns to an address.
+    /// Starts a function. `address` is the return address.
     ///
     /// # Errors
     /// If the stack is full.
@@ -18,7 +18,7 @@ impl<D: Domain> Machine<D> {
         self.push(address)
     }
 
-    /// Ends a function, and returns the address to which it returns.
+    /// Ends a function. The result is the return address of the function.
     ///
     /// # Errors
     /// If the stack is empty.

@@ -17,11 +17,11 @@ use crate::taint::Taint;
 /// The kind of a change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// An operand is in another register of the same size.
+    /// A register operand is replaced by another register of the same size.
     Register,
     /// A bit of an immediate operand or of a displacement is inverted.
     Constant,
-    /// Another operation with operands of the same kinds.
+    /// The operation is replaced by another operation with operands of the same kinds.
     Opcode,
     /// The instruction and the next one are exchanged.
     Order,
@@ -88,7 +88,7 @@ pub(super) fn decode(code: &[u8], address: u64) -> Vec<Instruction> {
 pub(super) struct Changer<'a> {
     image: &'a Image,
     encoder: Encoder,
-    /// The operations that the table of instructions has.
+    /// The operations that the table of instructions contains.
     codes: Vec<Code>,
 }
 
@@ -174,7 +174,8 @@ impl<'a> Changer<'a> {
         self.encoded(&changed, instruction.ip())
     }
 
-    /// Two instructions in the other order. `None` if neither uses what the other one writes.
+    /// Two instructions in the other order. `None` if their order does not matter, because no result of one instruction
+    /// is used or overwritten by the other one.
     fn exchanged(&mut self, first: &Instruction, second: &Instruction) -> Option<Vec<u8>> {
         let is_plain =
             |i: &Instruction| i.flow_control() == FlowControl::Next && i.mnemonic() != Mnemonic::Nop;
@@ -188,7 +189,7 @@ impl<'a> Changer<'a> {
     }
 }
 
-/// Fills the rest of the space with NOPs. `None` if the code is longer.
+/// Fills the code with NOPs up to `len` bytes. `None` if the code is longer than `len`.
 fn filled(mut code: Vec<u8>, len: usize) -> Option<Vec<u8>> {
     const NOP: u8 = 0x90;
     (code.len() <= len).then(|| {
@@ -229,7 +230,7 @@ fn replacement(register: Register, random: &mut Random) -> Option<Register> {
 }
 
 /// The instruction with one bit of an immediate operand or of a displacement inverted. Only the lowest 12 bits are inverted, because a
-/// change of the others moves addresses far out of bounds.
+/// change of a higher bit moves addresses far out of bounds.
 fn other_constant(
     instruction: &Instruction,
     offsets: ConstantOffsets,

@@ -1,4 +1,4 @@
-//! What instructions read and write, and operations with several names.
+//! The registers, flags and memory that instructions read and write, and the operations that have several names.
 
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits};
 
@@ -28,7 +28,7 @@ fn flags(bits: u32) -> Set {
         .fold(0, |set, (index, _)| set | 1 << (FLAGS + index as u32))
 }
 
-/// What an instruction reads and writes.
+/// The registers, flags and memory that an instruction reads and writes.
 #[derive(Clone, Copy)]
 pub(super) struct Effects {
     reads: Set,
@@ -82,7 +82,8 @@ impl Effects {
     }
 }
 
-/// The memory operand of an instruction, except for those relative to its address and those with two memory operands.
+/// The memory operand of an instruction. `None` if its address is relative to the instruction, or if the instruction
+/// has two memory operands.
 fn operand(i: &Instruction) -> Option<((Register, Register, u32), u64, u64)> {
     let memory = (0..i.op_count()).filter(|operand| i.op_kind(*operand) == OpKind::Memory).count();
     let size = i.memory_size().size() as u64;

@@ -68,7 +68,7 @@ pub(super) fn context(image: &Image, mutant: &Mutant) -> String {
         .collect()
 }
 
-/// Reads the list. Lines that start with `#` are reasons.
+/// Reads the list. Lines that start with `#` state reasons.
 ///
 /// # Errors
 /// A message for a line without a kind, a function and instructions.

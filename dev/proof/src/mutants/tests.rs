@@ -39,7 +39,7 @@ fn a_change_of_a_register_has_an_effect_until_it_is_overwritten() {
     // mov eax,1; mov eax,2; ret
     let code = [0xb8, 1, 0, 0, 0, 0xb8, 2, 0, 0, 0, 0xc3];
     assert_eq!([0, 5].map(|offset| removal_has_effect(&code, offset)), [false, true]);
-    // mov eax,1; mov al,2; ret: AL is only a part.
+    // mov eax,1; mov al,2; ret: AL is only a part of EAX.
     assert!(removal_has_effect(&[0xb8, 1, 0, 0, 0, 0xb0, 2, 0xc3], 0));
     // mov eax,0x10; and eax,0x1f; ret: the result is the same.
     assert!(!removal_has_effect(&[0xb8, 0x10, 0, 0, 0, 0x83, 0xe0, 0x1f, 0xc3], 5));
@@ -65,7 +65,7 @@ fn a_change_of_memory_has_an_effect_if_it_is_read() {
     assert!(!removal_has_effect(&[0x48, 0x89, 0x4c, 0x24, 0xf8, 0x31, 0xc0, 0xc3], 0));
     // mov [rsp-8],rcx; mov rax,[rsp-8]; ret
     assert!(removal_has_effect(&[0x48, 0x89, 0x4c, 0x24, 0xf8, 0x48, 0x8b, 0x44, 0x24, 0xf8, 0xc3], 0));
-    // mov ecx,8; mov eax,[rsp+rcx-8]; xor eax,eax; ret: an address.
+    // mov ecx,8; mov eax,[rsp+rcx-8]; xor eax,eax; ret: an address depends on RCX.
     let code = [0xb9, 8, 0, 0, 0, 0x8b, 0x44, 0x0c, 0xf8, 0x31, 0xc0, 0xc3];
     assert!(removal_has_effect(&code, 0));
 }

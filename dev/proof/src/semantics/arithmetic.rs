@@ -35,7 +35,8 @@ impl<D: Domain> Machine<D> {
         let (sum, top) = (wide as u64, 8 * size - 1);
         let is_secret = a.is_secret() || b.is_secret() || carry.secret;
         let overflow = (a.value ^ sum) & (b.value ^ sum);
-        // The carry grows with each bit. It depends on no secret if it is the same for secret bits that are all zeros and all ones.
+        // If a bit of an operand is set, the carry cannot become smaller. The carry therefore depends on no secret if it is the
+        // same for secret bits that are all zeros and for secret bits that are all ones.
         let extreme = |ones: u64| {
             let number = |number: Number| u128::from(number.value & !number.secret | ones & number.secret);
             let carry = if carry.secret { ones & 1 } else { u64::from(carry.value) };

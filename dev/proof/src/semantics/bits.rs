@@ -35,8 +35,8 @@ pub(super) fn invert<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     m.write(i, 0, &result)
 }
 
-/// The number of bits by which an instruction shifts, modulo 32 or 64. The analysis demands that it is public, although shifts by a
-/// register take the same time for all numbers.
+/// The number of bits by which an instruction shifts, modulo 32 or 64. The analysis demands that this number is public, although
+/// shifts by a register take the same time for all numbers.
 fn shift_count<D: Domain>(
     m: &mut Machine<D>,
     i: &Instruction,
@@ -75,7 +75,7 @@ pub(super) fn shift<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let mut result = x;
     let kind = kind(i.mnemonic());
     m.domain.shift(&mut result[..size], kind, count);
-    // The last bit that leaves the operand.
+    // The carry is the last bit that is shifted out of the operand.
     let carry = match kind {
         Shift::Left if count > bits => Flag::new(false, false),
         Shift::Left => bit::<D>(&x[..size], bits - count),

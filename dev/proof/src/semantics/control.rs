@@ -1,4 +1,4 @@
-//! Control flow, and instructions that ask the processor for its properties.
+//! Control flow, and instructions that query the properties of the processor.
 
 use iced_x86::{ConditionCode, Instruction, OpKind, Register};
 
@@ -9,7 +9,7 @@ impl<D: Domain> Machine<D> {
     /// The value of a condition.
     ///
     /// # Errors
-    /// If it depends on an undefined flag.
+    /// If the condition depends on an undefined flag.
     pub(super) fn condition(&self, code: ConditionCode) -> Result<Flag, Stop> {
         use ConditionCode::*;
         let flags = &self.flags;
@@ -97,7 +97,7 @@ pub(super) fn undefined<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step 
     Err(m.stop("the program stops itself (UD2 or INT3)"))
 }
 
-/// A processor that has every instruction: all bits of features are set.
+/// CPUID of a processor that supports every instruction: all feature bits are set.
 pub(super) fn cpuid<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
     let leaf = Number::of::<D>(&m.register(Register::EAX)[..4]).value;
     let all = u64::from(u32::MAX);
@@ -118,7 +118,7 @@ pub(super) fn cpuid<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
     Ok(())
 }
 
-/// XGETBV: the operating system saves the state of all registers.
+/// XGETBV. The result states that the operating system saves the state of all registers.
 pub(super) fn xgetbv<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
     m.set_number(Register::RAX, 0xe7);
     m.set_number(Register::RDX, 0);

@@ -70,7 +70,7 @@ pub(super) fn ternary<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let mut result = [D::constant(0); 64];
     for place in 0..size {
         result[place] = if table == 0x96 {
-            // The XOR of three values, the most frequent table.
+            // This table is the XOR of three values. It is the most frequent table.
             let sum = m.domain.xor(x[place], y[place]);
             m.domain.xor(sum, z[place])
         } else {

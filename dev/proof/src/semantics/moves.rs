@@ -105,7 +105,7 @@ pub(super) fn set<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     m.write(i, 0, &bytes)
 }
 
-/// The number of repetitions of a string instruction, which it sets to zero.
+/// Returns the number of repetitions of a string instruction, and sets the register that contains it to zero.
 fn repetitions<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Result<u64, Stop> {
     if !i.has_rep_prefix() {
         return Ok(1);
@@ -116,7 +116,7 @@ fn repetitions<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Result<u64, St
     Ok(count)
 }
 
-/// The address in a register, which moves forward by a number of bytes.
+/// Returns the address in a register, and increases the register by `by`.
 fn advanced<D: Domain>(m: &mut Machine<D>, register: Register, by: u64) -> Result<u64, Stop> {
     let address = m.register(register);
     let address = m.public(Kind::Address, "address", &address[..8])?;
@@ -153,7 +153,7 @@ pub(super) fn move_string<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
 
 // Vector registers.
 
-/// Bytes of an element that a mask selects.
+/// The number of bytes of an element to which one bit of a mask belongs.
 fn element(mnemonic: Mnemonic) -> usize {
     match mnemonic {
         Mnemonic::Vmovdqu8 => 1,

@@ -45,7 +45,8 @@ impl<D: Domain> Machine<D> {
         self.public(Kind::Address, "address", &address)
     }
 
-    /// The address and the number of bytes of a memory operand, whose address is aligned if the instruction requires it.
+    /// The address and the number of bytes of a memory operand. The run stops if the instruction requires an aligned
+    /// address and the address is not aligned.
     fn accessed(&mut self, i: &Instruction) -> Result<(u64, usize), Stop> {
         let (address, size) = (self.address(i)?, i.memory_size().size());
         if must_be_aligned(i) && !address.is_multiple_of(size as u64) {
@@ -91,7 +92,7 @@ impl<D: Domain> Machine<D> {
         }
     }
 
-    /// Writes an operand. Instructions with a VEX or EVEX prefix clear the rest of a vector register.
+    /// Writes an operand. Instructions with a VEX or EVEX prefix clear the higher bytes of a vector register.
     pub(super) fn write(&mut self, i: &Instruction, operand: u32, bytes: &Bytes<D>) -> Step {
         if i.has_op_mask() {
             return Err(self.stop("this instruction with a mask has no semantics"));
@@ -153,7 +154,7 @@ pub(super) fn is_legacy(i: &Instruction) -> bool {
     i.encoding() == EncodingKind::Legacy
 }
 
-/// True if two register operands are the same register, so that `x ^ x` does not depend on it.
+/// True if two register operands are the same register. The XOR of these operands then does not depend on the register.
 pub(super) fn are_same(i: &Instruction, x: u32, y: u32) -> bool {
     i.op_kind(x) == OpKind::Register
         && i.op_kind(y) == OpKind::Register

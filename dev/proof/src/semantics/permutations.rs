@@ -27,14 +27,14 @@ pub(super) fn bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     m.write(i, 0, &result)
 }
 
-/// PSHUFD: doublewords of the same lane of 16 bytes.
+/// PSHUFD: a constant selects doublewords within each lane of 16 bytes.
 pub(super) fn doublewords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (x, order) = (m.read(i, 1)?, m.constant(i)?);
     let from = |place: usize| place / 16 * 16 + (order >> (place % 16 / 4 * 2) & 3) * 4 + place % 4;
     m.write(i, 0, &from_fn(|place| x[from(place)]))
 }
 
-/// PSHUFLW and PSHUFHW: words of one half of each lane of 16 bytes.
+/// PSHUFLW and PSHUFHW: a constant selects words within one half of each lane of 16 bytes.
 pub(super) fn words<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (x, order) = (m.read(i, 1)?, m.constant(i)?);
     let half = usize::from(matches!(i.mnemonic(), Mnemonic::Pshufhw | Mnemonic::Vpshufhw));
@@ -76,7 +76,7 @@ pub(super) fn byte_shift<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step
     m.write(i, 0, &result)
 }
 
-/// PALIGNR: 16 bytes of each pair of lanes. The low lane of a pair is that of the second source.
+/// PALIGNR: selects 16 consecutive bytes of each pair of lanes. The low lane of a pair belongs to the second source.
 pub(super) fn align_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((high, low), count) = (m.sources(i)?, m.constant(i)?);
     let result = from_fn(|place| {
@@ -90,7 +90,8 @@ pub(super) fn align_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
     m.write(i, 0, &result)
 }
 
-/// VALIGND and VALIGNQ: lanes of N bytes of the two sources. The second source is the low half.
+/// VALIGND and VALIGNQ: select consecutive lanes of N bytes of the two sources together. The second source is the low
+/// half.
 pub(super) fn align_lanes<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((high, low), size) = (m.sources(i)?, m.size(i, 0));
     let count = m.constant(i)? % (size / N) * N;
@@ -138,7 +139,7 @@ pub(super) fn two_vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
     m.write(i, 0, &result)
 }
 
-/// VPERMQ: by a constant, quadwords of the same 32 bytes; by a register, all quadwords.
+/// VPERMQ. A constant selects quadwords within each 32 bytes; a register selects among all quadwords.
 pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     if i.op_kind(2) != OpKind::Immediate8 {
         return by_register::<D, 8>(m, i);
@@ -148,7 +149,7 @@ pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step 
     m.write(i, 0, &from_fn(|place| x[from(place)]))
 }
 
-/// VPERMD and VPERMQ by a register: lanes of N bytes of the second source, which the low bits of the lanes of the first select.
+/// VPERMD and VPERMQ by a register: the low bits of the lanes of the first source select lanes of N bytes of the second source.
 pub(super) fn by_register<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (indexes, x, size) = (m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
     let mut result = [D::constant(0); 64];
@@ -178,7 +179,8 @@ pub(super) fn of_two_by_register<D: Domain>(m: &mut Machine<D>, i: &Instruction)
     m.write(i, 0, &result)
 }
 
-/// Blends by a constant: lanes of the second source where the bit is set.
+/// Blends by a constant. If a bit of the constant is set, the lane comes from the second source, otherwise from the
+/// first.
 pub(super) fn blend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     use Mnemonic::{Blendpd, Blendps, Pblendw, Vblendpd, Vblendps, Vpblendd, Vpblendw};
     let ((x, y), order) = (m.sources(i)?, m.constant(i)?);

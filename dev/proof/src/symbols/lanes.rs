@@ -2,14 +2,16 @@
 //!
 //! A lane is the sum of a constant lane and lanes of a basis, which grows by each lane that is not such a sum. The product of two lanes is
 //! the sum of the products of their parts. The product of two lanes of the basis has 127 atoms, one for each coefficient. The product of a
-//! constant lane and a lane of the basis is linear in the bits of the latter, which have 64 atoms as names. Their expressions would be
-//! longer. Only products with the modulus of a field, which reduce the result of a product, use the expressions.
+//! constant lane and a lane of the basis is linear in the bits of the lane of the basis. These bits get 64 new atoms as names, because
+//! their expressions would be longer than the names. The expressions are used only in products with the modulus of a field, by which code
+//! reduces the result of another product.
 
 use std::collections::HashMap;
 
 use super::table::{Bit, ONE, Table, ZERO};
 
-/// A place of an atom in a vector: the atom, and the index of the bit in the low 8 bits. Vectors are sums of places in ascending order.
+/// An atom at a bit of a vector. The low 8 bits contain the index of the bit, and the higher bits contain the atom. A vector is a sum
+/// of such places in ascending order.
 pub type Place = u64;
 
 /// The places of the bits of a vector of at most 256 bits.
@@ -57,9 +59,10 @@ pub(super) struct Lanes {
     pub(super) names: HashMap<u32, [Bit; 64]>,
 }
 
-/// The parts of the moduli of POLYVAL's field (RFC 8452, section 3) and of the field of XTS (IEEE 1619, 5.2) that code multiplies by. The
-/// last is three copies of the latter, by which the widest steps of XTS multiply. The other constants are lengths in bits, which occur in
-/// data. They are multiples of 8 below 2^63, so they differ from these parts.
+/// The lanes by which code multiplies to reduce a product: parts of the modulus of POLYVAL's field (RFC 8452, section 3) and of the
+/// modulus of the field of XTS (IEEE 1619, 5.2). The last entry is three copies of the part for XTS, by which the widest steps of XTS
+/// multiply. All other constants are lengths in bits, which occur in data. They are multiples of 8 below 2^63, so they differ from these
+/// entries.
 const MODULI: [u64; 3] = [0xc2 << 56, 0x87, 0x87 | 0x87 << 8 | 0x87 << 56];
 
 impl Table {

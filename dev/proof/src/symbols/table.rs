@@ -40,11 +40,11 @@ impl Hasher for Hashed {
 /// All sums, and the atoms of each operation.
 #[derive(Clone)]
 pub struct Table {
-    /// The atoms of all sums, one sum after the other. Those of a sum are in ascending order.
+    /// The atoms of all sums, one sum after the other. The atoms of a sum are in ascending order.
     atoms: Vec<Atom>,
     /// The end of each sum in `atoms`.
     ends: Vec<usize>,
-    /// The sums by hash. A sum whose hash is taken has the next free one.
+    /// The sums by hash. If the hash of a sum is used by another sum, the sum is stored under the next free number.
     index: HashMap<u64, Bit, BuildHasherDefault<Hashed>>,
     next: Atom,
     /// The S-box of bytes, and the inverse S-box.
@@ -60,7 +60,7 @@ pub struct Table {
     /// Pairs of blocks that have been multiplied, in the order of the first product.
     multiplied: Vec<[[Symbol; 16]; 2]>,
     are_multiplied: HashSet<[[Symbol; 16]; 2]>,
-    /// Atoms whose first difference from another expression is noted, and these expressions.
+    /// The watched atoms. For each of them, `others` contains the first other expression to which the atom was added.
     watched: Range<Atom>,
     others: BTreeMap<Atom, Bit>,
     scratch: Vec<Atom>,
@@ -214,8 +214,8 @@ impl Table {
         if self.atoms(bit).first() == Some(&0) { ONE } else { ZERO }
     }
 
-    /// The sum of two numbers and a carry modulo a power of two. `None` if it has no expression: a carry depends on symbols, and both
-    /// numbers have symbols.
+    /// The sum of two numbers and a carry modulo a power of two. `None` if the sum has no expression, because a carry depends on
+    /// symbols and both numbers contain symbols.
     pub(super) fn add(&mut self, x: &[Bit], y: &[Bit], carry: bool) -> Option<Vec<Bit>> {
         if let Some(sum) = self.add_by_places(x, y, carry) {
             return Some(sum);
@@ -236,7 +236,8 @@ impl Table {
         if offset == 0 {
             return base;
         }
-        // The lowest bits do not change if those of the constant are zero, and the next one is inverted.
+        // If the lowest bits of the constant are zeros, the same bits of the lane do not change, and the next bit is
+        // inverted.
         let kept = offset.trailing_zeros() as usize;
         let mut sum = base[..kept].to_vec();
         sum.push(self.xor(base[kept], ONE));
@@ -258,12 +259,14 @@ impl Table {
         sum
     }
 
-    /// The sum of two numbers and a carry if each carry is one of the bits of its place.
+    /// The sum of two numbers and a carry, if at each place the next carry is known to be one of the three bits that
+    /// are added there.
     fn add_by_places(&mut self, x: &[Bit], y: &[Bit], carry: bool) -> Option<Vec<Bit>> {
         let (mut sum, mut carry) = (Vec::with_capacity(x.len()), Bit::from(carry));
         for (a, b) in x.iter().copied().zip(y.iter().copied()) {
             sum.push(self.sum(&[a, b, carry]));
-            // The next carry is the majority. If two of the three bits are equal, it is their value; if they differ, it is the third bit.
+            // The next carry is the majority of three bits. If two of them are known to be equal, the majority is their value. If two of
+            // them are known to differ, the majority is the third bit.
             let third = [(a, b, carry), (a, carry, b), (b, carry, a)].into_iter().find_map(
                 |(x, y, third)| match self.xor(x, y) {
                     ZERO => Some(x),
@@ -276,7 +279,7 @@ impl Table {
         Some(sum)
     }
 
-    /// The lane and the constant whose sum a lane is.
+    /// If `lane` is a sum of another lane and a constant, returns that lane and the constant.
     pub fn base(&self, lane: &[Bit]) -> Option<&(Vec<Bit>, u64)> {
         self.bases.get(lane)
     }
@@ -342,7 +345,7 @@ impl Table {
         &self.multiplied
     }
 
-    /// Notes the expressions with which new inputs are compared.
+    /// Starts to watch new inputs: notes the expressions with which these inputs are compared.
     pub fn watch(&mut self, inputs: &[Symbol]) {
         self.watched = match inputs.as_flattened() {
             [first, .., last] => self.atoms(*first)[0]..self.atoms(*last)[0] + 1,
@@ -351,13 +354,14 @@ impl Table {
         self.others.clear();
     }
 
-    /// The first expression other than a constant that has been added to each of the inputs in question. `None` if there is none for an input.
+    /// The first expression other than a constant that has been added to each of the watched inputs. `None` if an input has no such
+    /// expression.
     pub fn compared(&self) -> Option<Vec<Symbol>> {
         let others = self.watched.clone().map(|atom| self.others.get(&atom).copied());
         Some(others.collect::<Option<Vec<Bit>>>()?.as_chunks().0.to_vec())
     }
 
-    /// Notes a sum if it has one of the inputs in question.
+    /// Notes a sum if it contains one of the watched inputs.
     pub(super) fn note(&mut self, sum: Bit) {
         let atoms = self.atoms(sum);
         let start = atoms.partition_point(|atom| *atom < self.watched.start);
@@ -373,7 +377,7 @@ impl Table {
         }
     }
 
-    /// True if inputs are in question.
+    /// True if inputs are watched.
     pub(super) fn is_watching(&self) -> bool {
         !self.watched.is_empty()
     }

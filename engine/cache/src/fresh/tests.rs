@@ -16,9 +16,10 @@ fn the_content_does_not_change() {
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn fresh_pages_become_present() {
-    // SAFETY: the range is empty, and the call fails if the kernel does not know the advice.
+    // SAFETY: the range is empty, so the call changes nothing. It fails if the kernel does not support
+    // `MADV_POPULATE_WRITE`.
     let is_known = unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_POPULATE_WRITE) } == 0
-            // QEMU's user-mode emulation (tools/arm64/test.sh) accepts the advice and ignores it.
+            // QEMU's user-mode emulation (tools/arm64/test.sh) accepts `MADV_POPULATE_WRITE`, but ignores it.
             && std::env::var_os("LOCKSTEP_ARM64_TEST").is_none();
     let mut memory = vec![0_u8; 64 << 20];
     let middle = |memory: &mut [u8]| {

@@ -1,12 +1,12 @@
-//! Measures functions in alternating rounds and computes statistics, for the examples that measure speed.
+//! Measures functions in alternating rounds and computes statistics, for the example programs that measure speed.
 
 #![allow(dead_code, reason = "each example uses some of the functions")]
 
 use std::time::{Duration, Instant};
 
-/// For each function in `calls`, returns the nanoseconds of a call in each round. The functions alternate in the rounds, because
-/// other programs may run on the machine. In a round, each function is called as many times as fit into the time `round`. Calls
-/// before the first round determine this number, and are also the warm-up.
+/// For each function in `calls`, returns the nanoseconds of one call, measured in each round. The functions alternate in the
+/// rounds, because other programs may run on the machine. In a round, each function is called repeatedly, for about the time
+/// `round`. The number of calls is determined by calls before the first round, which also warm up the caches.
 pub(crate) fn alternate(rounds: usize, round: Duration, calls: &mut [&mut dyn FnMut()]) -> Vec<Vec<f64>> {
     let timed = |call: &mut dyn FnMut(), count: u32| {
         let start = Instant::now();

@@ -5,12 +5,12 @@
 //!
 //! Keys and data are marked undefined, so valgrind's memcheck reports every branch and every address that depends on them.
 //! `cpu/soft`, with registers of each width, and `cpu/aesni` must cause no report. `table` and `branch` leak on purpose. If they
-//! cause no report, the method does not work. The results must be undefined too, because otherwise the operation has not used the
-//! secrets.
+//! cause no report, the method does not work. The results of each operation must be undefined too. Otherwise the operation has not
+//! used the secrets.
 //!
-//! `verdicts` runs the operations that must branch once on a secret: the comparison of a tag, and the removal of padding.
-//! The number of reports must not depend on the position of the wrong byte. `early-exit` is a comparison that leaks this position on
-//! purpose, to prove that `verdicts` detects such a leak.
+//! `verdicts` runs the operations that must branch on a result that depends on secrets: the comparison of a tag, and the removal of
+//! padding. The number of reports must not depend on the position of the wrong byte. `early-exit` is a comparison that leaks this
+//! position on purpose, to prove that `verdicts` detects such a leak.
 //!
 //! `engine/cpu/tests/cpu/leak.rs` runs the program with all of these arguments.
 

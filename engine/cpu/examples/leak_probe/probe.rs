@@ -26,7 +26,7 @@ const USAGE: &str = "usage: valgrind leak_probe cpu/soft[@WIDTH]|cpu/aesni|core|
 /// loops, and for a tail.
 const BLOCKS: usize = 64 + 32 + 15;
 
-/// Number of messages of a batch, which is more than any kernel interleaves.
+/// Number of messages of a batch. It is larger than the number of messages that any kernel interleaves.
 const MESSAGES: usize = 19;
 
 type Operation = fn(&Probe);
@@ -68,7 +68,7 @@ pub(crate) fn main() {
         [kernel] if is_kernel(kernel) => {
             let probe = Probe::new(kernel);
             for (name, operation) in OPERATIONS {
-                // The name is printed before the reports of the operation.
+                // The name is printed first, so that it precedes memcheck's reports on the operation.
                 eprintln!("{kernel} {name}");
                 operation(&probe);
             }
@@ -137,7 +137,8 @@ struct Probe {
 }
 
 impl Probe {
-    /// Selects a kernel by its name. `@` and the greatest width of its registers may follow the name.
+    /// Selects a kernel by its name. The name may be followed by `@` and the maximum width of the registers that the
+    /// kernel uses.
     fn new(kernel: &str) -> Self {
         let (kernel, widest) = kernel.split_once('@').unwrap_or((kernel, ""));
         match Width::ALL.iter().find(|width| format!("{width:?}") == widest) {
@@ -269,8 +270,8 @@ impl Probe {
         self.aead_batches(Aead::Gcm);
     }
 
-    /// Runs a fused AEAD on messages that each have their own key. The batch has groups of keys, short messages, and messages that are long
-    /// enough for the fused loop.
+    /// Runs a fused AEAD on messages that each have their own key. The batch contains both short messages and messages that are long enough
+    /// for the fused loop.
     fn aead_batches(&self, mode: Aead) {
         for size in [16, 24, 32] {
             let keys: Vec<_> = (0..MESSAGES).map(|_| secret_key(size)).collect();
@@ -407,7 +408,8 @@ fn verdicts() {
     for kernel in kernels {
         let probe = Probe::new(kernel);
         for mode in [Aead::Gcm, Aead::Ccm, Aead::GcmSiv, Aead::Ocb] {
-            // The number of reports must not depend on the length of the message either. The longer message enters the widest loops.
+            // The number of reports must not depend on the length of the message either. Therefore, a short message and a long one
+            // are opened. Only the long message is processed by the widest loops.
             let mut opens = Vec::new();
             for len in [40, 16 * BLOCKS + 5] {
                 probe.open(len, mode, &mut opens);
@@ -458,7 +460,7 @@ impl Probe {
     }
 }
 
-/// A comparison that leaks on purpose: it returns at the first difference. [`constant`] must detect this.
+/// A comparison that leaks on purpose, because it returns at the first difference. [`constant`] must detect this leak.
 fn early_exit() {
     let expected = [8; 16];
     let mut counts = Vec::new();
@@ -487,7 +489,9 @@ fn count(verdict: impl FnOnce() -> bool) -> (bool, u64) {
     (black_box(verdict)[0] != 0, reports() - before)
 }
 
-/// Checks verdicts. `found` has the expected verdicts, and the actual verdicts with their numbers of reports.
+/// Checks that all verdicts are right, and that the numbers of reports do not differ between accepted inputs or between
+/// refused inputs. `found` contains, for each input, the expected verdict, the actual verdict and the number of
+/// reports.
 fn constant(what: &str, found: &[(bool, (bool, u64))]) {
     for (should, (is, _)) in found {
         assert_eq!(should, is, "{what}: wrong verdict");
@@ -506,7 +510,7 @@ fn constant(what: &str, found: &[(bool, (bool, u64))]) {
 
 static TABLE: [u8; 256] = [0x63; 256];
 
-/// An address that leaks on purpose: the index of a table lookup is secret, as in implementations of AES with tables.
+/// Leaks on purpose: the address of a table lookup depends on a secret, as in implementations of AES with tables.
 fn table() {
     let key = secret(16);
     let mut result = [0];

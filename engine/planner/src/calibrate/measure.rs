@@ -1,4 +1,4 @@
-//! The measurement of one operation by one kernel.
+//! Measures the time of one operation with one kernel.
 
 use std::sync::atomic::Ordering;
 
@@ -32,14 +32,14 @@ impl Place {
     }
 }
 
-/// Lengths of a single message in bytes. The shortest shows the cost of a call, the second is a page, and devices reach
-/// their full speed at the longest. In docs/measured/2026-11-22-zen4-2vcpu-calibrate.md, the rate rises by less than 7 %
-/// beyond 16 MiB.
+/// Lengths of a single message in bytes. The time of the shortest message shows the cost of a call. The second length is
+/// a page. Devices reach their full speed at the longest length. In docs/measured/2026-11-22-zen4-2vcpu-calibrate.md,
+/// the rate rises by less than 7 % beyond 16 MiB.
 const LENGTHS: [usize; 5] = [64, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
 /// Maximum time of a run in nanoseconds. A run is omitted if its time, estimated from shorter runs, exceeds this. The
-/// value is the time of 16 MiB at 2.8 GB/s. With this value and two to nine runs, the calibration of a processor took
-/// 1.0 s (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
+/// value is the time of 16 MiB at 2.8 GB/s. With this value, and with two to nine runs of each shape, the calibration
+/// of a processor took 1.0 s (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const MAX_RUN_NS: f64 = 6e6;
 
 /// Runs of one shape are repeated until their total time reaches this value, but at least twice and at most nine times. The
@@ -48,17 +48,18 @@ const ENOUGH_NS: f64 = 2.5e5;
 const MIN_RUNS: usize = 2;
 const MAX_RUNS: usize = 9;
 
-/// A batch of short messages, which shows the cost of a message: the number of messages, and the bytes of each.
+/// A batch of short messages. Its time shows the cost of a message. The two numbers are the number of messages and the
+/// bytes of each message.
 const SHORT: [usize; 2] = [1024, 64];
 
-/// Serial passes: the numbers of messages in a batch, and the bytes of each message. The larger number represents the
-/// thousands of messages for which a GPU is chosen (docs/planner.md). The smaller number is for devices that would take too
-/// long for the larger batch.
+/// For serial passes: the numbers of messages in the two batches, and the bytes of each message. The larger number
+/// represents the thousands of messages for which a GPU is chosen (docs/planner.md). The smaller number is for devices on
+/// which the larger batch would take too long.
 const LANES: [usize; 2] = [8192, 512];
 const LANE: usize = 512;
 
-/// Fused AEADs: the numbers of messages in a batch, and the bytes of each, as for a file in chunks. The first batch whose
-/// estimated time is below [`MAX_RUN_NS`] is measured.
+/// For fused AEADs: the numbers of messages in a batch, and the bytes of each message. Such a batch corresponds to a file
+/// that is encrypted in chunks. Only the first batch whose estimated time is below [`MAX_RUN_NS`] is measured.
 const CHUNKS: [usize; 3] = [1024, 256, 64];
 const CHUNK: usize = 16 << 10;
 
@@ -90,7 +91,8 @@ impl Samples {
 
     /// The model of time that fits the measurements. `None` if the measured times are not valid.
     pub(super) fn timing(self, operation: Operation) -> Option<Timing> {
-        // Longer work cannot take less time than shorter work; a measurement that shows this was disturbed.
+        // Longer work does not take less time than shorter work. A measurement that shows a shorter time for longer
+        // work was disturbed.
         let mut least: f64 = 0.0;
         let points = self.single.iter().map(|(shape, ns)| {
             least = ns.max(least);
@@ -106,8 +108,8 @@ impl Samples {
             }
             [batch] => (0.0, Some(each(batch) / batch.0.longest as f64)),
             [short, .., long] => {
-                // A message takes a fixed time and a time for each byte. For the longer messages, the bytes take at least an
-                // eighth of the time.
+                // A message takes a fixed time, and its bytes take a time in proportion to their number. For the longer
+                // messages, the time of the bytes is at least an eighth of the whole time.
                 let bytes = (long.0.longest - short.0.longest) as f64;
                 let wide = ((each(long) - each(short)) / bytes).max(each(long) / 8.0 / long.0.longest as f64);
                 ((each(long) - wide * long.0.longest as f64).max(0.0), Some(wide))
@@ -163,7 +165,8 @@ impl<'c> Bench<'c> {
             }
             samples.single.push(at(bytes.into())?);
         }
-        // If a device takes more than a millisecond for a short message, a batch would take seconds.
+        // If a device takes more than a millisecond for a short message, it would take seconds for a batch. Batches are
+        // then not measured.
         if samples.single.first().is_some_and(|(_, ns)| *ns > MAX_RUN_NS / 6.0) {
             return Ok(samples);
         }
@@ -192,7 +195,7 @@ impl<'c> Bench<'c> {
         Ok(samples)
     }
 
-    /// The time of the shortest run, in nanoseconds.
+    /// Runs the subject several times, and returns the time of the shortest run in nanoseconds.
     fn shortest(&mut self, subject: Subject<'_>, shape: Shape) -> Result<f64> {
         let clock = self.clock;
         let failures = || subject.entry.failures.load(Ordering::Relaxed);
@@ -217,7 +220,7 @@ impl<'c> Bench<'c> {
     }
 }
 
-/// Work that can be repeated.
+/// Work that can be run repeatedly on the same data.
 struct Runner<'b, 'p> {
     subject: Subject<'p>,
     shape: Shape,
@@ -288,7 +291,8 @@ impl<'b, 'p> Runner<'b, 'p> {
         let data = data(self.host, self.device.as_deref(), self.shape.longest, false);
         let messages = data.zip(&mut self.tags).map(|(data, tag)| AeadMessage {
             key: &self.key,
-            // All messages use the same key and nonce. The data are not user data, and they are discarded.
+            // All messages use the same key and nonce. This is harmless, because the data are not user data and are
+            // discarded.
             nonce: &[7; 12],
             aad: &[],
             data,
@@ -304,7 +308,7 @@ impl<'b, 'p> Runner<'b, 'p> {
     }
 }
 
-/// The data of each message, of `len` bytes: parts of host memory or of the device's memory.
+/// Divides host memory or the device's memory into the data of the messages, of `len` bytes each.
 fn data<'d>(
     host: &'d mut [u8],
     device: Option<&dyn DeviceBuffer>,

@@ -1,5 +1,5 @@
-//! The file of a device's measurements: two lines of JSON. The first line has the format, the device and a checksum of the
-//! second line. The second line has the measurements.
+//! The file of a device's measurements: two lines of JSON. The first line contains the version of the format, the device
+//! and a checksum of the second line. The second line contains the measurements.
 //!
 //! ```json
 //! {"device":"cpu | AMD EPYC, 2 threads | 0.1.0","format":2,"sum":"0123456789abcdef"}
@@ -24,7 +24,7 @@ const FORMAT: u64 = 2;
 /// less than half this length.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The subject of a measurement.
+/// Identifies a measurement by its kernel, operation, key size, kind of memory and kind of verification.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) kernel: String,
@@ -40,12 +40,13 @@ pub(super) struct Store {
     pub(super) timings: BTreeMap<Entry, Timing>,
 }
 
-/// The generation of the kernels and of the verification. It is increased when a kernel supports another operation, because a
-/// kernel without a measurement is not chosen if other kernels have one. It is also increased when the verification takes another
-/// time, which is a part of the measured times.
+/// The generation of the kernels and of the verification. The value is increased when a kernel supports another operation: in old
+/// measurements, this kernel has no time for the operation, so it would not be chosen. The value is also increased when the time
+/// of the verification changes, because the measured times include the verification.
 const GENERATION: u32 = 3;
 
-/// A text with everything on which the measurements depend.
+/// A text that identifies the device, its driver, the version of this library and the build. Measurements with another
+/// text are invalid.
 fn key_of(device: &dyn Device) -> String {
     let build = if cfg!(debug_assertions) { " debug" } else { "" };
     let version = env!("CARGO_PKG_VERSION");
@@ -66,7 +67,7 @@ pub(super) fn is_of_other_device(name: &str) -> bool {
     name.starts_with("device-") && name.ends_with(".json")
 }
 
-/// True for files of this module, including files of the earlier text format.
+/// True for the name of a file that this module has written, also in the earlier text format.
 pub(super) fn is_ours(name: &str) -> bool {
     ["processor-", "simulated-", "named-", "device-"].iter().any(|kind| name.starts_with(kind))
         && [".json", ".txt", UNFINISHED].iter().any(|end| name.ends_with(end))

@@ -1,4 +1,4 @@
-//! The parts of messages that are computed again, and how they are chosen.
+//! Chooses the parts of messages that are computed again, and compares them.
 
 use zeroize::Zeroizing;
 
@@ -14,12 +14,13 @@ use lockstep_modes::ocb::{self, Offsets};
 /// One in this many blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
 
-/// All whole blocks of data in host memory are computed again if a message or segment has at most this many bytes of them. Modes
-/// derive keys, masks and counters in such segments, and a wrong one would make the whole message wrong.
+/// If the whole blocks of a message or segment in host memory have at most this many bytes together, all of them are computed
+/// again. Modes derive keys, masks and counters in such segments, and a wrong key, mask or counter would make the whole message
+/// wrong.
 const SHORT: usize = 256;
 
-/// Limits the bytes of the short messages of a call that are computed again as a whole, because the processor may take longer for
-/// them than the device.
+/// Maximum number of bytes of short messages that are computed again in a call. The limit is needed because the processor may
+/// take longer for these messages than the device.
 const MAX_SHORT: usize = 64 << 10;
 
 /// One in this many messages is computed again as a whole, to verify its tag or MAC. This is 0.4 % of the work.
@@ -58,8 +59,8 @@ impl<'d> Piece<'d> {
         16 * self.number.saturating_sub(1)..16 * self.number + self.bytes
     }
 
-    /// True for the last, partial block of a message of OCB3, which the pass of the whole blocks does not process. Such a block
-    /// is a piece of its own.
+    /// True for the last, partial block of a message of OCB3. The pass over the whole blocks does not process this block. Such
+    /// a block is a piece of its own.
     fn is_partial_block_of_ocb(&self) -> bool {
         self.ocb_nonce.is_some() && !self.bytes.is_multiple_of(16)
     }
@@ -82,7 +83,8 @@ fn part_of(count: usize, fraction: usize) -> usize {
 }
 
 /// The pieces of data in host memory that are computed again: short messages up to [`MAX_SHORT`], and [`sparse_blocks`] of the
-/// others. Each piece is a message, its first block and its bytes.
+/// other messages. Each piece is returned as the index of its message, the number of its first block in the message, and the
+/// number of its bytes.
 pub(super) fn sampled_pieces(
     verifier: &Verifier<'_>,
     mut lengths: Vec<usize>,
@@ -100,7 +102,8 @@ pub(super) fn sampled_pieces(
     pieces
 }
 
-/// One in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least one block, by message and block number.
+/// One in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least one block. Each block is returned as the
+/// index of its message and its number in the message.
 pub(super) fn sparse_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
     let mut samples = Vec::new();
     let mut places = places(verifier.seed, BLOCK_STRIDE).peekable();
@@ -120,9 +123,9 @@ pub(super) fn sparse_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(
     samples
 }
 
-/// One in [`MESSAGE_STRIDE`] messages. Long messages, which have more than a 16th of all bytes, are not among them. All of them
-/// are chosen in each call if `takes_long` is true, otherwise in the first call of the operation and then in one of [`MESSAGE_STRIDE`]
-/// of its calls.
+/// Chooses one in [`MESSAGE_STRIDE`] of the messages that are not long. A long message has more than a 16th of all bytes. If
+/// `takes_long` is true, all long messages are chosen in each call; otherwise they are chosen in the first call of the operation and
+/// then in one of [`MESSAGE_STRIDE`] calls.
 pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize], takes_long: bool) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
     // The seed of the first call of an operation is 0, and the seeds are spread evenly.

@@ -1,7 +1,7 @@
-//! Verification of results that stay on a device. Sampled input and output are fetched on the stream of the work, and
-//! compared when the work is waited for. Results in page-locked memory are verified in the same way if the work is waited
-//! for immediately. The samples of the input are then read before the work starts, after all other users of that memory have
-//! finished.
+//! Verification of results that stay on a device. Samples of the input and output are fetched on the stream of the work, and
+//! compared when the caller waits for the work. Results in page-locked memory are verified in the same way if the work is
+//! waited for immediately. The samples of the input are then read before the work starts, after all other users of that
+//! memory have finished.
 //!
 //! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
 //! completion fails. The following is never compared:
@@ -30,7 +30,7 @@ const PIECE: usize = 64 * 1024;
 /// more on the device.
 const MAX_FULL: usize = 1 << 30;
 
-/// When the work will be waited for.
+/// Whether the caller waits for the work immediately or later.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waits {
     Now,
@@ -56,7 +56,7 @@ pub(super) struct Started<'w, 'd> {
 /// The data that the verification needs.
 struct Samples<'w, 'd> {
     pass: Pass,
-    /// True if the work opens messages of an AEAD. Such work zeroes the output of messages that it refuses.
+    /// True if the work opens messages of an AEAD. For a message that it refuses, such work sets the output to zeros.
     opens: bool,
     pieces: Vec<Piece<'d>>,
     input: Box<dyn Fetch + 'w>,

@@ -4,7 +4,8 @@ use super::*;
 use crate::equality::cipher::{block, public};
 use crate::value::Domain;
 
-/// Both sides are linear in each factor, so that the products of all pairs of single bits show them equal for all blocks.
+/// Both sides are linear in each factor. If they are equal for all pairs of single bits, they are therefore equal for all
+/// blocks.
 #[test]
 fn ghash_is_polyval_of_reversed_blocks() {
     let symbols = Symbols::default();
@@ -46,7 +47,7 @@ fn only_the_right_sum_of_powers_is_accepted() {
     let input = || block(&symbols.inputs(16));
     let (key, blocks) = (input(), [input(), input(), input()]);
     let add = |x: &Block, y: &Block| super::super::cipher::xor_blocks(&symbols, x, y);
-    // By powers of the key.
+    // Each block is multiplied by a power of the key.
     let square = multiply(&symbols, &key, &key);
     let cube = multiply(&symbols, &square, &key);
     let products =
