@@ -109,7 +109,8 @@ pub fn in_parallel<T: Send, R: Send>(threads: usize, work: Vec<T>, run: impl Fn(
     results.into_iter().flatten().collect()
 }
 
-/// Locks a mutex, even if a thread has panicked while it held the lock. The caller ensures that the protected state is consistent even then.
+/// Locks a mutex, even if a thread has panicked while it held the lock. The protected state must be
+/// consistent even after such a panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

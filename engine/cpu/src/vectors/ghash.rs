@@ -30,8 +30,8 @@ pub struct HashKey<P> {
     /// The exclusive or of the two halves of the first power of each vector, in both halves. The loops multiply all places of a vector by
     /// this power. Where each block has a power of its own, the sum is computed: these products are few.
     sums: [RawBlock; 8],
-    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The other vectors are zero. The number is
-    /// raised before vectors are written: see [`HashKey::raise`].
+    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The other vectors are zero. The
+    /// number is raised before vectors are written: see [`HashKey::raise`].
     pub(super) made: usize,
 }
 
