@@ -28,7 +28,7 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// The table of launch options. Empty if the devices have none.
+    /// The table of launch options. It is empty if the devices have no launch options.
     fn launch_options(&self) -> &'static [LaunchOption] {
         &[]
     }
@@ -46,7 +46,7 @@ pub trait Backend: Send + Sync {
 pub struct Discovery {
     /// The devices, including emulators and simulators.
     pub devices: Vec<Arc<dyn Device>>,
-    /// Why there is no real device, if there is none.
+    /// If there is no real device: the reason, and a remedy.
     pub missing: Option<Missing>,
 }
 
@@ -54,9 +54,9 @@ pub struct Discovery {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {remedy}")]
 pub struct Missing {
-    /// What is missing, such as `no libcuda.so.1`.
+    /// The missing component, such as `no libcuda.so.1`.
     pub reason: String,
-    /// What to do, such as `install the NVIDIA driver`.
+    /// The remedy, such as `install the NVIDIA driver`.
     pub remedy: String,
 }
 
@@ -136,7 +136,7 @@ pub trait Device: Send + Sync {
         Vec::new()
     }
 
-    /// A notice for users in one line, such as the reason why the device does not work as usual. `None` if there is none so far.
+    /// A notice for users in one line, such as the reason why the device does not work as usual. `None` if there is no notice so far.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -224,12 +224,12 @@ pub trait DeviceMemory: Send + Sync {
     /// implementation.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`] if there is not enough memory; [`Error::Unsupported`] if the device has none.
+    /// [`Error::DeviceFailed`] if there is not enough memory; [`Error::Unsupported`] if the device has no such memory.
     fn allocate_pinned(&self, _len: usize) -> Result<PinnedBuffer> {
         Err(Error::Unsupported { kernel: "this device", operation: "page-locked memory".into() })
     }
 
-    /// Copies from host to device memory, after earlier work on the stream, and waits for the end of the copy.
+    /// Copies bytes from host memory to device memory, after earlier work on the stream, and waits for the end of the copy.
     ///
     /// # Errors
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
@@ -247,7 +247,7 @@ pub trait DeviceMemory: Send + Sync {
         })
     }
 
-    /// Copies from device to host memory, after earlier work on the stream, and waits for the end of the copy.
+    /// Copies bytes from device memory to host memory, after earlier work on the stream, and waits for the end of the copy.
     ///
     /// # Errors
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
@@ -335,7 +335,7 @@ impl Completion<'_> {
 /// The kernel of this name.
 ///
 /// # Errors
-/// [`Error::UnknownKernel`] if there is none, or if this device cannot run it.
+/// [`Error::UnknownKernel`] if the device has no kernel of this name or cannot run it.
 pub fn kernel_by_name(device: &dyn Device, name: &str) -> Result<KernelId> {
     let unknown = |known| Error::UnknownKernel { name: shown::name(name).into(), device: device.id(), known };
     match device.kernels().iter().position(|kernel| kernel.name == name) {

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 
-/// Host memory, in place or not.
+/// Host memory for work in place, for work out of place, or for reading only.
 ///
 /// Devices require that both parts of [`HostData::Copy`] have the same length. Other crates therefore cannot construct this
 /// variant directly:
@@ -34,7 +34,7 @@ impl<'a> HostData<'a> {
     /// Out of place.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if the two differ in length.
+    /// [`Error::OutputLength`] if input and output differ in length.
     #[inline]
     pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
         check_lengths(from.len(), to.len())?;
@@ -140,7 +140,7 @@ impl std::fmt::Debug for HostData<'_> {
 /// Checks that an output of `to` bytes is as long as the input of `from` bytes.
 ///
 /// # Errors
-/// [`Error::OutputLength`] if not.
+/// [`Error::OutputLength`] if the lengths differ.
 #[inline]
 pub fn check_lengths(from: usize, to: usize) -> Result<()> {
     if from == to { Ok(()) } else { Err(Error::OutputLength { needed: from, got: to }) }
@@ -176,7 +176,7 @@ impl<'a> Span<'a> {
         Span { src: src.as_ptr(), dst: dst.as_mut_ptr(), len: src.len(), owner: PhantomData }
     }
 
-    /// From raw pointers, for callers in other languages.
+    /// Makes a span from raw pointers, for callers in other languages.
     ///
     /// # Safety
     ///

@@ -52,7 +52,7 @@ impl KeySize {
 /// Expanding a key takes as long as encrypting several blocks, so a key caches its expanded forms. Each backend has its own
 /// form, which [`Key::prepared`] makes at first use. The forms are wiped with the key.
 pub struct Key {
-    /// On the heap: a move of the key leaves no copy of the bytes on the stack.
+    /// The bytes are on the heap, so that a move of the key leaves no copy of the bytes on the stack.
     bytes: Box<Zeroizing<[u8; 32]>>,
     size: KeySize,
     forms: OnceLock<Box<Form>>,
@@ -65,7 +65,7 @@ struct Form {
 }
 
 impl Key {
-    /// A key from its 16, 24 or 32 bytes.
+    /// Makes a key from its 16, 24 or 32 bytes.
     ///
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
@@ -146,7 +146,7 @@ fn value_in_own_frame<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Box<T> 
 }
 
 impl Clone for Key {
-    /// A key of these bytes, without the expanded forms of this key.
+    /// Makes a new key of the same bytes, without the expanded forms of this key.
     fn clone(&self) -> Key {
         Key::new(self.bytes()).expect("the length was checked when the key was made")
     }

@@ -109,7 +109,8 @@ pub fn in_parallel<T: Send, R: Send>(threads: usize, work: Vec<T>, run: impl Fn(
     results.into_iter().flatten().collect()
 }
 
-/// Locks a mutex, even if a thread has panicked while it held the lock. The protected state must be consistent then.
+/// Locks a mutex, even if a thread has panicked while it held the lock. The protected state must be
+/// consistent even after such a panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -132,14 +133,14 @@ pub fn can_cut(pass: Pass) -> bool {
     !pass.is_serial() && !pass.is_read_only()
 }
 
-/// The sizes of the shares, the current share, and the bytes that it has.
+/// The sizes of the shares, the current share, and the number of bytes already assigned to the current share.
 struct Place<'t> {
     targets: &'t [usize],
     share: usize,
     used: usize,
 }
 
-/// Cuts a segment into pieces, each with its chaining state, and marks the last. Shares are filled one after the other.
+/// Cuts a segment into pieces, each with its chaining state, and marks the last piece. Shares are filled one after the other.
 fn cut<'s>(pass: Pass, segment: &'s mut Segment<'_>, place: &mut Place<'_>, pieces: &mut Vec<Piece<'s>>) {
     let (key, mut tweak, mut state) = (segment.key, segment.tweak, *segment.state);
     let mut rest = segment.data.reborrow();

@@ -43,7 +43,7 @@ impl<const SHARED: bool, const PLACES: usize> KeysOfPlaces<SHARED, PLACES> {
     }
 }
 
-/// The memory of a table of keys.
+/// Memory for a table of keys, not yet initialized.
 #[repr(C, align(64))]
 struct KeyTable<const PLACES: usize> {
     keys: [[MaybeUninit<RawBlock>; PLACES]; 15],
@@ -60,7 +60,7 @@ impl<const PLACES: usize> KeyTable<PLACES> {
         // covers the other keys.
         for rounds in [0..11, 11..rounds + 1] {
             for round in rounds {
-                // SAFETY: there are rounds + 1 keys.
+                // SAFETY: the schedule contains `rounds` + 1 keys.
                 self.keys[round][place].write(unsafe { *schedule.encrypt.as_ptr().add(round) });
             }
         }

@@ -42,7 +42,7 @@ pub(super) use middle_rounds;
 #[derive(Clone, Copy)]
 pub(super) struct Keys {
     first: *const RawBlock,
-    /// 10, 12 or 14. There is one key more.
+    /// The number of rounds: 10, 12 or 14. The schedule contains one key more than this number.
     pub(super) rounds: usize,
 }
 
@@ -90,7 +90,7 @@ impl Keys {
     /// The schedule exists.
     #[inline(always)]
     pub(super) unsafe fn without_extra(self) -> Keys {
-        // SAFETY: there are `rounds` + 1 keys.
+        // SAFETY: the schedule contains `rounds` + 1 keys.
         Keys { first: opaque(unsafe { self.first.add(self.rounds - 10) }), rounds: 10 }
     }
 
@@ -114,7 +114,7 @@ impl Keys {
     }
 }
 
-/// Evaluates an expression with the direction as a constant.
+/// Evaluates an expression in which the direction is a compile-time constant.
 macro_rules! directed {
     ($encrypts:expr, $direction:ident => $call:expr) => {
         if $encrypts {
@@ -154,7 +154,7 @@ pub(super) fn in_memory<T>(value: &mut T) -> &mut T {
     let mut out: *mut T = value;
     // SAFETY: the assembly contains no instruction.
     unsafe { asm!("/* {0} */", inout(reg) out, options(nostack, preserves_flags)) };
-    // SAFETY: the pointer is that of the exclusive borrow.
+    // SAFETY: the pointer comes from the exclusive borrow.
     unsafe { &mut *out }
 }
 

@@ -212,7 +212,7 @@ macro_rules! passes {
                 text: Option<&[u8]>
             ) {
                 let Some(text) = text else {
-                    // With OUTPUT, `crypt` hashes what it writes, and reads no other text.
+                    // If OUTPUT is set, `crypt` hashes the text that it writes, and reads no other text for the hash.
                     let unused = data.src();
                     return gcm::crypt::<V, VECTORS, true, false, false>(key, hash_key, counter, state, data, unused);
                 };

@@ -49,7 +49,8 @@ struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
     /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
     powers: [V; N],
     /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. For an
-    /// aligned step, `counters` is the multiple of 32 below the next step, in every place, and `stride` is 32.
+    /// aligned step with the first counter 32 m + 2, `base` belongs to 32 m. Each place of `counters` has 32 (m + 1), which the
+    /// last two blocks of the step use, and `stride` is 32.
     counters: V,
     stride: V,
     /// For an aligned step: the first round key XORed with the counter block that is the multiple of 32 below the step.
@@ -124,7 +125,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                 for_each!(I < N => x[I] = x[I].aesenc(key));
             });
             let keys = keys.without_extra();
-            // Most powers of H stay in memory for the same reason as the round keys.
+            // Most powers of H stay in memory, like the round keys: there are not enough registers for them.
             let hash_key = opaque(this.hash_key);
             macro_rules! round {
                 ($number:expr) => {{
@@ -132,7 +133,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                     for_each!(I < N => x[I] = x[I].aesenc(key));
                 }};
             }
-            // A vector of text. The first is hashed last, because it depends on the hash of the previous step.
+            // A vector of text. The first vector is hashed last, because its input depends on the hash of the previous step.
             macro_rules! text {
                 ($hashed:expr, $vector:expr) => {{
                     let text = ordered::<V, GHASH>(V::load($hashed.add($vector * V::BYTES)));
@@ -210,7 +211,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
 }
 
 /// Encrypts or decrypts one or more whole steps, and adds the output (if OUTPUT is set) or the text at `hashed` to the state of
-/// the hash. The counter is advanced.
+/// the hash. The function also advances the counter.
 ///
 /// # Safety
 ///

@@ -21,7 +21,7 @@ pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 /// x^128 modulo x^128 + x^127 + x^126 + x^121 + 1.
 const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
 
-/// Powers of H, eight vectors of them; zeroed on drop. P is `Vector::Powers`. The vectors are aligned, because a store that crosses
+/// Eight vectors of powers of H, zeroed on drop. P is `Vector::Powers`. The vectors are aligned, because a store that crosses
 /// a cache line is forwarded slowly to a load.
 #[repr(C, align(64))]
 pub struct HashKey<P> {
@@ -30,8 +30,8 @@ pub struct HashKey<P> {
     /// The exclusive or of the two halves of the first power of each vector, in both halves. The loops multiply all places of a vector by
     /// this power. Where each block has a power of its own, the sum is computed: these products are few.
     sums: [RawBlock; 8],
-    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The others are zero. The number is
-    /// raised before vectors are written: see [`HashKey::raise`].
+    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The other vectors are zero. The
+    /// number is raised before vectors are written: see [`HashKey::raise`].
     pub(super) made: usize,
 }
 
@@ -59,7 +59,7 @@ impl<P> HashKey<P> {
     /// The same as for [`Vector`]. In addition, `i` is below 8.
     #[inline(always)]
     unsafe fn vector<V: Vector<Powers = P>>(&self, i: usize) -> V {
-        // SAFETY: the caller guarantees that the processor has the instructions, and the index.
+        // SAFETY: the caller guarantees that the processor has the instructions and that the index is below 8.
         unsafe { V::load(self.powers_from((i + 1) * V::BLOCKS).cast()) }
     }
 
@@ -101,8 +101,8 @@ impl<P> HashKey<P> {
         }
     }
 
-    /// The powers for the blocks of an extent: H^power and the next lower powers. For blocks outside of the extent, they are
-    /// zero.
+    /// The powers for the blocks of an extent: H^power and the next lower powers. The places of blocks outside of the
+    /// extent are zero.
     ///
     /// # Safety
     ///
@@ -169,7 +169,7 @@ pub(super) struct Sum<V> {
 }
 
 impl<V: Vector> Sum<V> {
-    /// An empty sum; `any` is any vector.
+    /// A sum without products. The value of `any` does not matter.
     #[inline(always)]
     pub(super) fn zero(any: V) -> Self {
         let zero = any.xor(any);
