@@ -66,13 +66,13 @@ caches, predicts no branch wrong, and knows the processors only as far as LLVM d
 not the rate of a machine. The processors fuse AESE with an adjacent AESMC, and AESD with AESIMC. llvm-mca does not, so the report
 passes it only the first of both.
 
-LLVM has models of its own for the Neoverse processors in the tables, but not for Cortex-A76 (it uses that of Cortex-A57) and not
-for Apple M1 (it uses that of Apple A7). These are therefore not in the tables. The kernel is `cpu/armv8` on Neoverse N1, which does
-not have the instruction EOR3, and `cpu/armv8-sha3` on the other processors. The peer is AWS-LC in aws-lc-sys {version}, with the
-loop that it selects for the processor.
+LLVM has models of its own for the Neoverse processors in the tables, but not for Cortex-A76 (it uses that of Cortex-A57) and
+not for Apple M1 (it uses that of Apple A7). Cortex-A76 and Apple M1 are therefore not in the tables. The kernel is `cpu/armv8`
+on Neoverse N1, which does not have the instruction EOR3, and `cpu/armv8-sha3` on the other processors. The peer is AWS-LC in
+aws-lc-sys {version}, with the loop that it selects for the processor.
 """
-PASSES_TEXT = """Clocks per block of 16 bytes. If a pass has a loop for each direction, the figure is that of the slower one. CTR with a 128-bit
-counter has several loops of eight blocks; the figure is that of the shortest one.
+PASSES_TEXT = """Clocks per block of 16 bytes. If a pass has a loop for each direction, the figure is that of the slower one.
+CTR with a 128-bit counter has several loops of eight blocks; the figure is that of the loop with the fewest instructions.
 """
 GCM_TEXT = """Clocks per block of Lockstep and of AWS-LC, and their ratio (below 1: Lockstep takes fewer clocks). The figure is that of the slower
 of sealing and opening. In the first two rows, loads do not wait for earlier stores, as on processors that predict which loads

@@ -166,10 +166,10 @@ fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
 }
 
 /// Runs mutants on all processors. Prints the mutants that no run refutes, and the numbers of mutants of each kind. Returns the number of
-/// printed mutants that are not known to be equivalent.
+/// survivors: mutants that no run refutes, that have an effect, and that the list of equivalent mutants does not describe.
 ///
 /// # Errors
-/// A message if a refuted mutant is not refuted when it is read from a file.
+/// A message if the refuted mutant that is written to a file is not refuted when the file is analysed.
 pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) -> Result<usize, String> {
     baselines.sort_by_cached_key(|baseline| (baseline.steps, baseline.group.to_string()));
     let baselines = &baselines[..];

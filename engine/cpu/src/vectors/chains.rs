@@ -43,7 +43,7 @@ impl<const SHARED: bool, const PLACES: usize> KeysOfPlaces<SHARED, PLACES> {
     }
 }
 
-/// Memory for a table of keys, not yet initialized.
+/// A table of keys. The memory of a place is not initialised until the place holds a key.
 #[repr(C, align(64))]
 struct KeyTable<const PLACES: usize> {
     keys: [[MaybeUninit<RawBlock>; PLACES]; 15],

@@ -125,7 +125,8 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                 for_each!(I < N => x[I] = x[I].aesenc(key));
             });
             let keys = keys.without_extra();
-            // Most powers of H stay in memory, like the round keys: there are not enough registers for them.
+            // Most powers of H stay in memory, like the round keys: there are not enough registers for them, and copies on the
+            // stack would not be wiped.
             let hash_key = opaque(this.hash_key);
             macro_rules! round {
                 ($number:expr) => {{

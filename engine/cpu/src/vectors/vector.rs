@@ -67,7 +67,7 @@ pub(super) trait Vector: Copy {
     unsafe fn store_blocks(self, _ptr: *mut u8, _blocks: usize) {
         unreachable!("fewer blocks than one")
     }
-    /// Writes the first `bytes` bytes, fewer than a vector.
+    /// Writes the first `bytes` bytes. `bytes` is less than the size of a vector.
     unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize);
     /// Writes block `i` to `ptrs[i] + offset`; only for vectors of at most two blocks.
     unsafe fn scatter(self, _ptrs: *const *mut u8, _offset: usize) {

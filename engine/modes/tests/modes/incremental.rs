@@ -205,7 +205,7 @@ fn an_update_holds_back_what_the_end_needs() {
             let output = buffer.output_len(len, hold);
             let kept = match hold {
                 Hold::Part => 0..=15,
-                // Padding is in the last block, which may be whole.
+                // The last block may contain padding, so it is held back even if it is complete.
                 Hold::Block => len.min(1)..=16,
                 // Ciphertext stealing needs the last whole block and the partial block after it.
                 Hold::BlockAndPart => len.min(16)..=31,
