@@ -113,7 +113,7 @@ fn banks() -> String {
             }
         }
     }
-    canvas.words((10, 276), "A cell is a word of the state in shared memory: thread and word. All threads access their word 0 first, which is marked.");
+    canvas.words((10, 276), "Each cell is a word of the state: thread and word. All threads access word 0 first (marked).");
     canvas.svg("Figure 3: two layouts of the state in the banks of shared memory")
 }
 
