@@ -113,7 +113,10 @@ fn banks() -> String {
             }
         }
     }
-    canvas.words((10, 276), "Each cell is a word of the state: thread and word. All threads access word 0 first (marked).");
+    canvas.words(
+        (10, 276),
+        "Each cell is a word of the state: thread and word. All threads access word 0 first (marked).",
+    );
     canvas.svg("Figure 3: two layouts of the state in the banks of shared memory")
 }
 
