@@ -65,7 +65,7 @@ pub struct Plan<'a> {
 pub enum Verdict {
     /// A run refutes the mutant. The value is the first finding.
     Refuted(String),
-    /// What it changes reaches no result, no branch and no address in any run, with the keys and data of each of the [`SEEDS`].
+    /// What it changes reaches no result, no branch and no address in any run, with the keys and data of each of the `SEEDS`.
     NoEffect,
     /// A line of the list of equivalent mutants describes it.
     Listed,
