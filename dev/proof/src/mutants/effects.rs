@@ -73,7 +73,7 @@ impl Effects {
             || touches && self.overlaps(next)
     }
 
-    /// False if the memory operands of two instructions, neither of which changes an address, are different places of one array.
+    /// False if the two instructions access different places of one array. Neither instruction may change a register of the addresses.
     fn overlaps(&self, next: &Effects) -> bool {
         let (Some((base, x, size_x)), Some((other, y, size_y))) = (self.operand, next.operand) else {
             return true;

@@ -11,7 +11,7 @@ pub(super) struct Value {
     pub(super) readers: Vec<usize>,
     /// The register that must contain the value at the end of the part.
     pub(super) home: Option<Location>,
-    /// The value of which this value overwrites a part. Both values have the same register.
+    /// An earlier value in the same register, if this value overwrites only a part of the register.
     pub(super) replaces: Option<usize>,
     /// True if a reader needs the value in file A.
     pub(super) needs_a: bool,
@@ -53,7 +53,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Returns the values that the operation reads, and the value of which it overwrites a part.
+    /// Returns the values that the operation reads, and the value that it overwrites in part, if any.
     pub(super) fn read_values<'v>(&self, values: &'v [Value]) -> impl Iterator<Item = usize> + use<'v> {
         let kept = self.output.and_then(|output| values[output].replaces);
         let [one, other] = self.inputs;

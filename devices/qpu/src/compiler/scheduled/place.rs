@@ -16,7 +16,7 @@ use crate::sim::Hazards;
 const PATIENCE: usize = 4;
 const LIMIT: usize = 64;
 
-/// The number that is added to the priority of an operation for each value of which the operation is the last reader.
+/// The priority of an operation rises by this number for each value that no later operation reads.
 const LAST_READER: i64 = 40;
 
 /// The current content of a word.
@@ -184,8 +184,8 @@ impl<'g> Placer<'g> {
             })
     }
 
-    /// True if the operation overwrites no value in part, or if the value of which it overwrites a part has been written. The
-    /// operation does not read that value: the ALU leaves the other parts of the register unchanged.
+    /// An operation may overwrite only a part of a register. True if the earlier value of this register has been written, or if the
+    /// operation overwrites a whole register. The operation does not read the earlier value: the ALU leaves the other parts unchanged.
     fn is_kept_written(&self, node: &Node, now: usize) -> bool {
         let kept = node.output.and_then(|output| self.graph.values[output].replaces);
         kept.is_none_or(|kept| {
