@@ -111,8 +111,7 @@ pub struct Inputs {
     pub keys: Arc<[u8]>,
     /// Bytes of the keys of one message.
     pub each: usize,
-    /// If this is not empty, each call reads these bytes instead of its buffer. A workload that opens messages reads their ciphertexts
-    /// from here. Calls on several messages in a mode without authentication ignore these bytes.
+    /// The ciphertexts of a workload that opens messages. Each call reads them instead of its buffer.
     pub source: Arc<[u8]>,
     /// The tags of the ciphertexts, which have the nonce [`NONCE`].
     pub tags: Arc<[Block]>,
@@ -125,16 +124,6 @@ impl Workload {
             Mode::Cipher(Cipher::Xts) => (16..=xts::MAX_DATA_UNIT).contains(&(size as u64)),
             Mode::Cipher(Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc) => size.is_multiple_of(16),
             _ => true,
-        }
-    }
-
-    /// True if the block cipher processes the data of the call themselves, and not counters, earlier outputs, or data
-    /// combined with earlier outputs.
-    pub fn has_data_as_cipher_input(&self) -> bool {
-        match self.mode {
-            Mode::Cipher(Cipher::Ecb) => true,
-            Mode::Cipher(Cipher::Cbc | Cipher::Pcbc | Cipher::Cfb128) => self.direction == Direction::Decrypt,
-            _ => false,
         }
     }
 
@@ -199,16 +188,10 @@ impl Workload {
         match self.mode {
             Mode::Cipher(cipher) if shape.messages == 1 => {
                 let key = CipherKey::new(cipher, &inputs.keys)?;
-                let reads_source = !inputs.source.is_empty();
-                let call: Run = Box::new(move |data, call| {
-                    let data = match reads_source {
-                        true => Data::copy(&inputs.source, data)?,
-                        false => Data::in_place(data),
-                    };
-                    cipher.one(engine.planner(), direction, &key, &mut iv(call), data)?;
+                Ok(Box::new(move |data, call| {
+                    cipher.one(engine.planner(), direction, &key, &mut iv(call), Data::in_place(data))?;
                     Ok(0)
-                });
-                Ok(if reads_source { checking_each_write(shape.size, call) } else { call })
+                }))
             }
             Mode::Cipher(cipher) => Ok(Box::new(move |data, call| {
                 let keys = inputs.keys.chunks(inputs.each).map(|key| CipherKey::new(cipher, key));
@@ -332,24 +315,6 @@ pub fn random(len: usize) -> Vec<u8> {
 /// Inverts all bits.
 pub fn invert(data: &mut [u8]) {
     data.iter_mut().for_each(|byte| *byte = !*byte);
-}
-
-/// The names of the patterns of data.
-pub const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
-
-/// `len` bytes of the pattern with this index.
-pub fn pattern(number: usize, len: usize) -> Vec<u8> {
-    match number {
-        // The bytes from 0 to 255 are repeated.
-        0 => (0..len).map(|i| i as u8).collect(),
-        1 => vec![0xaa; len],
-        // The bytes are random. Their maximum grows from 0 at the start of the data to 255 at the end.
-        2 => {
-            let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
-            random(len).into_iter().enumerate().map(scaled).collect()
-        }
-        _ => random(len),
-    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn measured(result: &Value) -> Vec<String> {
 fn peers_are_the_default() {
     let folder = Folder::new();
     let report = folder.run(["bench", "--quick", "--json"]).succeeded().json();
-    for field in ["version", "date", "command", "machine", "devices", "openssl", "energy", "cpu_use"] {
+    for field in ["version", "date", "command", "machine", "devices", "openssl", "energy"] {
         assert!(!report[field].is_null(), "{field}");
     }
     assert_eq!(report["command"], "lockstep bench --quick --json");
@@ -139,7 +139,7 @@ fn kernels_and_devices_are_measured() {
 }
 
 #[test]
-fn small_calls_and_patterns() {
+fn small_calls() {
     let folder = Folder::new();
     let report = quick(&folder, "latency", &["-s", "16"]);
     for result in results(&report, "latency") {
@@ -147,15 +147,6 @@ fn small_calls_and_patterns() {
         let times = times.map(|which| result["seconds"][which].as_f64().unwrap());
         assert!(times[0] > 0.0 && times.is_sorted() && result["calls"].as_u64().unwrap() > 0, "{result}");
     }
-    let report = quick(&folder, "patterns", &["--kernel", "cpu/soft", "-s", "1K"]);
-    let result = &results(&report, "patterns")[0];
-    assert_eq!(measured(result), ["counting", "increasing", "one byte", "random"]);
-    assert!(result["difference"].is_number() && result["inside_spread"].is_boolean());
-    let blind = ["bench", "patterns", "--quick", "-m", "xts-128", "-m", "ctr-128"];
-    folder.run(blind).failed(2, "data patterns cannot be measured with xts-128, xts-128-decrypt, ctr-128");
-    let report =
-        quick(&folder, "patterns", &["--kernel", "cpu/soft", "-s", "1K", "-m", "ecb-128", "-m", "ofb-128"]);
-    assert!(report["suites"]["patterns"]["findings"].to_string().contains("Left out: ofb-128"), "{report}");
 }
 
 #[test]
@@ -186,7 +177,7 @@ fn files_are_written_and_removed() {
 #[test]
 fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     let folder = Folder::new();
-    let suites = ["bench", "latency", "files", "patterns", "--device", "cpu", "-m", "ecb-128", "-s", "4K"];
+    let suites = ["bench", "latency", "files", "crossover", "--device", "cpu", "-m", "ecb-128", "-s", "4K"];
     let long = ["--rounds", "300", "--seconds", "0.00001", "--no-openssl", "--dir", "."];
     let child = folder.spawn([&suites[..], &long, &["--json", "--html", "page.html"]].concat());
     wait_until("a folder", || folder.names().iter().any(|name| name.starts_with("lockstep-bench-")));
@@ -196,7 +187,7 @@ fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     let report = ended.json();
     assert!(!results(&report, "latency").is_empty());
     assert_eq!(report["suites"]["files"]["error"], "stopped by a signal");
-    assert!(report["suites"]["patterns"].is_null());
+    assert!(report["suites"]["crossover"].is_null());
     assert_eq!(folder.names(), ["page.html"]);
     // The page is written to a pipe that is not read. Writing waits until a second signal ends the program.
     fifo(&folder.path("fifo"));
@@ -230,9 +221,7 @@ fn the_page() {
     let report = run(&["--html", "page.html", "--json"]).succeeded().json();
     assert!(report["suites"]["crossover"].is_object());
     let page = String::from_utf8(folder.read("page.html")).unwrap();
-    for words in
-        ["<svg", "prefers-color-scheme", "id=\"crossover\"", "lockstep bench crossover --quick", "CPU use"]
-    {
+    for words in ["<svg", "prefers-color-scheme", "id=\"crossover\"", "lockstep bench crossover --quick"] {
         assert!(page.contains(words), "{words}");
     }
     // The page loads no resources: the only address is the namespace of SVG.
@@ -274,16 +263,16 @@ fn the_page() {
 #[test]
 fn a_suite_that_fails_does_not_end_the_others() {
     let folder = Folder::new();
-    let suites = ["bench", "latency", "files", "patterns", "--quick", "--dir", "nowhere", "-s", "1K"];
+    let suites = ["bench", "latency", "files", "crossover", "--quick", "--dir", "nowhere", "-s", "1K"];
     let ended = folder.run([&suites[..], &["--json", "--html", "page.html"]].concat());
     let ended =
         ended.failed_as_json(2, "not everything was measured: files: cannot make a folder in nowhere");
     let report = ended.json();
-    assert!(!results(&report, "latency").is_empty() && !results(&report, "patterns").is_empty());
+    assert!(!results(&report, "latency").is_empty() && !results(&report, "crossover").is_empty());
     assert!(results(&report, "files").is_empty());
     assert!(report["suites"]["files"]["error"].as_str().unwrap().contains("nowhere"), "{report}");
     let page = String::from_utf8(folder.read("page.html")).unwrap();
-    assert!(page.contains("This suite failed") && page.contains("id=\"patterns\""));
+    assert!(page.contains("This suite failed") && page.contains("id=\"crossover\""));
     // If all suites fail, only the errors are reported.
     let ended = folder.run(["bench", "latency", "batch", "--quick", "--device", "abacus"]);
     assert!(ended.failed(2, "abacus").stdout.is_empty());
@@ -293,9 +282,8 @@ fn a_suite_that_fails_does_not_end_the_others() {
 fn bad_arguments() {
     let folder = Folder::new();
     let run = |more: &[&str]| folder.run([&["bench", "--quick"][..], more].concat());
-    run(&["abacus"]).failed_usage(
-        "[possible values: throughput, crossover, batch, files, latency, peers, patterns, all]",
-    );
+    run(&["abacus"])
+        .failed_usage("[possible values: throughput, crossover, batch, files, latency, peers, all]");
     run(&["-m", "abacus"]).failed(2, "no such name to measure: there are ctr-128");
     run(&["throughput", "-m", "abacus"]).failed(2, "no such name to measure: there are ecb-128");
     for size in ["0", "17", "2G"] {

@@ -1,14 +1,10 @@
-//! The instruments measure the elapsed time and the CPU time of this process. They report both times for each timed stretch, and the
-//! CPU use as a curve over the whole run. On machines with energy counters they also measure energy: RAPL counts the energy of Intel
+//! The instruments measure the elapsed time and the CPU time of this process for each timed stretch. On machines with energy counters they also measure energy: RAPL counts the energy of Intel
 //! and AMD processor packages and is read through Linux's powercap interface, and NVML counts the energy of NVIDIA GPUs.
 
-use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indexmap::IndexMap;
 use lockstep_cuda::Energy;
 use lockstep_report::text::count;
 use rustix::time::{ClockId, clock_gettime};
@@ -62,11 +58,6 @@ impl Spent {
         let is_long = self.elapsed >= Duration::from_secs(1);
         self.joules.map(|joules| joules.filter(|_| is_long).map(|joules| joules / self.bytes))
     }
-
-    /// CPU time divided by elapsed time, which is the average number of CPUs in use.
-    fn processors(self) -> f64 {
-        self.cpu.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9)
-    }
 }
 
 /// Runs a stretch and measures its time. The caller must set the bytes and the energy in the result.
@@ -76,39 +67,6 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     let returned = stretch();
     let elapsed = start.elapsed();
     (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before), joules: [None; 2] })
-}
-
-/// The timed stretches of a run, by the name of the contender. The contenders are in the order of their first measurement.
-#[derive(Default)]
-pub(super) struct Samples(RefCell<IndexMap<Arc<str>, Vec<Spent>>>);
-
-/// The name of a contender, its timed seconds, and the points of its curve.
-pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
-
-impl Samples {
-    pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
-        self.0.borrow_mut().entry(Arc::clone(name)).or_default().push(spent);
-    }
-
-    /// Returns one curve for each contender. The timed seconds of the contender are divided into about `parts` equal parts, and each
-    /// part gives one point: the middle of the part in percent of the timed seconds, and the average number of CPUs in use in the part.
-    pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
-        let curve = |(name, stretches): (&Arc<str>, &Vec<Spent>)| {
-            let whole: Duration = stretches.iter().map(|spent| spent.elapsed).sum();
-            let (mut points, mut begun, mut part) = (Vec::new(), Duration::ZERO, Spent::NOTHING);
-            for spent in stretches {
-                part.add(*spent);
-                if part.elapsed >= whole / parts {
-                    let middle = (begun + part.elapsed / 2).as_secs_f64() / whole.as_secs_f64().max(1e-9);
-                    points.push((middle * 100.0, part.processors()));
-                    begun += part.elapsed;
-                    part = Spent::NOTHING;
-                }
-            }
-            (Arc::clone(name), whole.as_secs_f64(), points)
-        };
-        self.0.borrow().iter().map(curve).collect()
-    }
 }
 
 /// The folder of the powercap zones on Linux.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lockstep_bench::workload::{Run, invert, random, repeat};
 use serde_json::{Value, json};
 
-use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
+use super::instruments::{Joules, METERS, Meter, Spent, timed};
 use crate::error::{Result, check_stopped, ensure};
 
 /// Number and length of the rounds, and the instruments.
@@ -17,7 +17,6 @@ pub(super) struct Setting<'s> {
     pub(super) time: Duration,
     /// True if the time of each call is recorded, as the suite `latency` needs.
     pub(super) times_calls: bool,
-    pub(super) samples: &'s Samples,
     pub(super) meter: &'s Meter,
 }
 
@@ -110,8 +109,8 @@ pub(super) fn rounds(
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
     let mut buffers = Buffers { data: random(bytes), check: vec![0; bytes], call: 0 };
-    // A stretch of length 0 is one call. It is not counted as a sample.
-    let one_call = Setting { time: Duration::ZERO, samples: &Samples::default(), ..*setting };
+    // A stretch of length 0 is one call.
+    let one_call = Setting { time: Duration::ZERO, ..*setting };
     let mut all = Vec::new();
     for contender in &mut *contenders {
         check_stopped()?;
@@ -181,7 +180,6 @@ impl Buffers {
         });
         spent.bytes = calls as f64 * self.data.len() as f64;
         spent.joules = setting.meter.since(&energy);
-        setting.samples.add(&contender.name, spent);
         run?;
         let mut expected = 0u128;
         for call in self.call..self.call + calls {

@@ -7,7 +7,6 @@ use std::fs;
 use std::sync::Arc;
 
 use lockstep_bench::peers;
-use lockstep_report::plot::{self, Line, Plot, Scale};
 pub(super) use lockstep_report::text::{self, digits, time};
 use lockstep_report::{Table, hang};
 use serde_json::{Map, Value, json};
@@ -124,10 +123,6 @@ impl Report<'_> {
         let openssl: Vec<_> = self.session.openssl.iter().map(|openssl| &openssl.version).collect();
         let suites: Map<_, _> =
             self.sections.iter().map(|section| (section.name.to_owned(), section.json())).collect();
-        let curves = self.session.samples.curves(PARTS);
-        let cpu_use = curves.iter().map(|(name, seconds, points)| {
-            json!({"who": &**name, "seconds": seconds, "percent_and_processors": points})
-        });
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "date": self.date,
@@ -137,32 +132,9 @@ impl Report<'_> {
             "openssl": openssl,
             "energy": self.session.meter.describe(),
             "suites": suites,
-            "cpu_use": cpu_use.collect::<Vec<_>>(),
-        })
-    }
-
-    /// A section on the CPU use during the run. Its plot has one line for each contender.
-    fn cpu_use(&self) -> Option<Section> {
-        let curves = self.session.samples.curves(PARTS).into_iter();
-        let line = |(name, seconds, points)| {
-            let name = format!("{name}, {}", time(seconds));
-            Line { name, points, ..Line::default() }
-        };
-        let lines: Vec<_> = curves.map(line).collect();
-        let across = ("% of its timed work in this run", plot::decimal as fn(f64) -> String);
-        let plot = Plot::new("CPU use of each contender", across, "processors");
-        (!lines.is_empty()).then(|| Section {
-            name: "CPU use",
-            title: "CPU time of this process, divided by elapsed time: 1 is one CPU fully used",
-            about: "Work that is done by another device reduces it. Times between measurements are omitted.",
-            pictures: vec![Plot { scale: Scale::Even, lines, ..plot }.svg()],
-            ..Section::default()
         })
     }
 }
-
-/// Number of points of a curve of CPU use.
-const PARTS: u32 = 50;
 
 /// A table cell with a rate and its spread.
 pub(super) fn rate(rate: Rate) -> String {

@@ -13,7 +13,7 @@ use lockstep_bench::peers::{self, OpenSsl};
 use lockstep_bench::workload::{self, Inputs, Shape, Workload};
 
 use super::Bench;
-use super::instruments::{Meter, Samples};
+use super::instruments::Meter;
 use super::measure::{Contender, Setting};
 use super::report::Machine;
 use crate::error::{Result, ensure};
@@ -31,7 +31,6 @@ pub(super) struct Session<'a> {
     pub(super) kernels: Vec<String>,
     /// The `openssl` programs that are measured.
     pub(super) openssl: Vec<OpenSsl>,
-    pub(super) samples: Samples,
     pub(super) meter: Meter,
     /// The machine at the start of the run.
     pub(super) machine: Machine,
@@ -69,7 +68,6 @@ impl<'a> Session<'a> {
             devices: from_env(&args.device, ENV_DEVICE),
             kernels: from_env(&args.kernel, ENV_KERNEL),
             openssl,
-            samples: Samples::default(),
             meter: Meter::open(),
             machine: Machine::here(),
             note: (!args.quiet).then(Note::new),
@@ -89,7 +87,6 @@ impl<'a> Session<'a> {
             rounds: self.args.rounds.map_or(rounds, usize::from),
             time: self.args.seconds.unwrap_or(time),
             times_calls: false,
-            samples: &self.samples,
             meter: &self.meter,
         }
     }

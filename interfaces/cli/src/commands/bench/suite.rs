@@ -2,7 +2,6 @@
 
 mod files;
 mod latency;
-mod patterns;
 mod peers;
 mod sweeps;
 
@@ -31,7 +30,7 @@ struct Suite {
     run: fn(&Session<'_>, &mut Section) -> Result<()>,
 }
 
-const SUITES: [Suite; 7] = [
+const SUITES: [Suite; 6] = [
     Suite {
         name: "throughput",
         help: "Each kernel of each device, by mode, key size and message size",
@@ -74,14 +73,6 @@ const SUITES: [Suite; 7] = [
                 processor permits: the AES rounds and carry-less products of the mode, on registers, without output. Ratios: \
                 speed of lockstep divided by that of the other contender.",
         run: peers::run,
-    },
-    Suite {
-        name: "patterns",
-        help: "Whether the speed depends on the data",
-        about: "The same work on four patterns of data: counting bytes, one byte, random bytes in an increasing range, random \
-                bytes. A constant-time kernel takes the same time for each. Calls read the pattern and write to another buffer. \
-                Only workloads in which the data are the input of the block cipher: ECB, and decryption with CBC, PCBC and CFB.",
-        run: patterns::run,
     },
 ];
 
@@ -190,11 +181,6 @@ const LIMIT_CHECKED_FROM: usize = 16 << 10;
 
 /// The label of an axis of message sizes, and the function that formats its values.
 const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
-
-/// The bar of a contender in a chart of GB/s.
-fn bar(name: &str, rate: Rate) -> (&str, f64, (f64, f64)) {
-    (name, rate.median / 1e9, (rate.least / 1e9, rate.most / 1e9))
-}
 
 #[cfg(test)]
 mod tests;

@@ -78,18 +78,6 @@ fn stretches_are_timed() {
 }
 
 #[test]
-fn samples_are_averaged_over_their_time() {
-    let samples = Samples::default();
-    for (name, seconds, cpu) in [("b", 1, 2), ("a", 1, 0), ("b", 3, 3), ("b", 4, 2)] {
-        let (elapsed, cpu) = (Duration::from_secs(seconds), Duration::from_secs(cpu));
-        samples.add(&name.into(), Spent { elapsed, cpu, ..Spent::NOTHING });
-    }
-    let curves = samples.curves(2);
-    let expected = [("b".into(), 8.0, vec![(25.0, 1.25), (75.0, 0.5)]), ("a".into(), 1.0, vec![(50.0, 0.0)])];
-    assert_eq!(curves, expected);
-}
-
-#[test]
 fn children_are_counted() {
     if !std::path::Path::new("/proc/self/stat").exists() {
         assert_eq!(children_time(), None);

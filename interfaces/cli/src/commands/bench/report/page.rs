@@ -26,11 +26,9 @@ impl Report<'_> {
             let links: Vec<_> = self.sections.iter().map(|section| link(section.name)).collect();
             let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
         }
-        let cpu_use = self.cpu_use();
-        for section in self.sections.iter().chain(&cpu_use) {
+        for section in &self.sections {
             let (name, title, about) = (section.name, escaped(section.title), escaped(section.about));
-            let id = name.replace(' ', "-").to_lowercase();
-            let _ = writeln!(out, "<section id=\"{id}\">\n<h2>{name}</h2>\n<p>{title}. {about}</p>");
+            let _ = writeln!(out, "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{title}. {about}</p>");
             if !section.findings.is_empty() {
                 let items = section.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding)));
                 let items: String = items.collect();

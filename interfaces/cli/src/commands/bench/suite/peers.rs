@@ -9,7 +9,7 @@ use lockstep_bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 
-use super::{AUTO, METERS, Measured, Outcome, Rate, Section, Session, Subject, bar, report, rounds};
+use super::{AUTO, METERS, Measured, Outcome, Rate, Section, Session, Subject, report, rounds};
 use crate::error::{Result, check_stopped, failed};
 
 /// The workloads that are measured by default.
@@ -121,7 +121,12 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     for &size in &sizes {
         let mut bars = Bars { title: format!("GB/s at {}", report::size(size)), ..Bars::default() };
         for Outcome { work, measured, .. } in all.iter().filter(|outcome| outcome.shape.size == size) {
-            bars.push(work, measured.iter().map(|measured| bar(&measured.name, measured.rate)));
+            bars.push(
+                work,
+                measured.iter().map(|Measured { name, rate, .. }| {
+                    (&**name, rate.median / 1e9, (rate.least / 1e9, rate.most / 1e9))
+                }),
+            );
         }
         if !bars.groups.is_empty() {
             section.pictures.push(bars.svg());
