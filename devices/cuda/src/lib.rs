@@ -16,7 +16,6 @@
 //! | `machine` | the interface to a machine that runs kernels: a GPU or the emulator |
 //! | `archive` | the archive of machine code in the program |
 //! | `compile`, `nvrtc` | machine code: from the archive, cached, or compiled by NVRTC |
-//! | [`Energy`] | energy use of GPUs |
 //!
 //! The kernels are in `kernels/` and are written in CUDA C++. The emulator in `emulator/` runs them on the CPU,
 //! compiled as ordinary C++.
@@ -29,7 +28,6 @@ mod chunk;
 mod compile;
 mod describe;
 pub mod device;
-mod energy;
 #[cfg(all(test, feature = "faults"))]
 mod failures;
 mod gpu;
@@ -47,7 +45,6 @@ pub use backend::{CudaBackend, EMULATOR, devices};
 #[cfg(feature = "emulator")]
 pub use backend::{emulator, emulator_with_carry_less, emulator_with_trace};
 pub use device::Cuda;
-pub use energy::Energy;
 pub use kernel::{LaunchOptions, Products};
 pub use lockstep_gpu_host::Overhead;
 #[cfg(feature = "emulator")]

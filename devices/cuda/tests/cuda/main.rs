@@ -3,7 +3,6 @@
 mod circuit;
 mod emulation;
 mod emulator;
-mod energy;
 mod large;
 mod ocb;
 mod products;

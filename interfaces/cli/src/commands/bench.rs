@@ -12,7 +12,7 @@
 //! | `peers` in the same crate | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
-//! | `instruments` | CPU time and energy |
+//! | `instruments` | elapsed time and CPU time |
 //! | `suite` | the suites, one module each |
 //! | `report` | the machine, and the results as text, JSON and HTML |
 

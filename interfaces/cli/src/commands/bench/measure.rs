@@ -6,18 +6,17 @@ use std::time::{Duration, Instant};
 use lockstep_bench::workload::{Run, invert, random, repeat};
 use serde_json::{Value, json};
 
-use super::instruments::{Joules, METERS, Meter, Spent, timed};
+use super::instruments::{Spent, timed};
 use crate::error::{Result, check_stopped, ensure};
 
-/// Number and length of the rounds, and the instruments.
-pub(super) struct Setting<'s> {
+/// Number and length of the rounds.
+pub(super) struct Setting {
     /// Number of rounds whose results count. A warm-up round precedes them.
     pub(super) rounds: usize,
     /// Time of each contender in each round.
     pub(super) time: Duration,
     /// True if the time of each call is recorded, as the suite `latency` needs.
     pub(super) times_calls: bool,
-    pub(super) meter: &'s Meter,
 }
 
 /// An implementation that is measured, together with another implementation that verifies its results.
@@ -47,8 +46,6 @@ pub(super) struct Measured {
     pub(super) rate: Rate,
     /// Seconds of CPU time per byte; `None` for other programs.
     pub(super) cpu: Option<f64>,
-    /// Joules per byte, measured by each meter.
-    pub(super) joules: Joules,
     /// Seconds of the first call, with self-tests, compilation and allocation. No other figure includes this time.
     pub(super) first: Option<f64>,
     /// Seconds of each call, in ascending order, if they are recorded.
@@ -58,11 +55,7 @@ pub(super) struct Measured {
 impl Measured {
     pub(super) fn json(&self) -> Value {
         let mut json = self.rate.json();
-        let per_gb = |value: Option<f64>| json!(value.map(|value| value * 1e9));
-        json["cpu_seconds_per_gb"] = per_gb(self.cpu);
-        for ((.., name), joules) in METERS.iter().zip(self.joules) {
-            json[name] = per_gb(joules);
-        }
+        json["cpu_seconds_per_gb"] = self.cpu.map(|seconds| seconds * 1e9).into();
         json["first_call_seconds"] = json!(self.first);
         json
     }
@@ -103,7 +96,7 @@ pub(super) fn in_turn(
 /// of the contender makes the same calls on the same data, and both outputs are compared. `after` is called at the end of each
 /// round with its number; round 0 is the warm-up.
 pub(super) fn rounds(
-    setting: &Setting<'_>,
+    setting: &Setting,
     contenders: &mut [Contender],
     bytes: usize,
     mut after: impl FnMut(usize) -> Result<()>,
@@ -134,7 +127,7 @@ pub(super) fn rounds(
     let finish = |(mut measured, rates, total): (Measured, Vec<f64>, Spent)| {
         measured.times.sort_by(f64::total_cmp);
         let cpu = Some(total.cpu.as_secs_f64() / total.bytes);
-        Measured { rate: Rate::of(rates), cpu, joules: total.joules_per_byte(), ..measured }
+        Measured { rate: Rate::of(rates), cpu, ..measured }
     };
     Ok(all.into_iter().map(finish).collect())
 }
@@ -152,12 +145,11 @@ struct Buffers {
 impl Buffers {
     /// Changes the data, so that no contender finds the output of another contender in its buffer. Then the contender makes calls
     /// until the time of the setting has passed, and the verifier makes the same calls on the same data. Both must have the same
-    /// output and the same digest. Returns the time and the energy of the calls and, if they are recorded, the seconds of each call.
-    fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
+    /// output and the same digest. Returns the time of the calls and, if they are recorded, the seconds of each call.
+    fn stretch(&mut self, setting: &Setting, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
         invert(&mut self.data);
         self.check.copy_from_slice(&self.data);
         let (mut calls, mut batch, mut digest, mut times) = (0u64, 1u64, 0u128, Vec::new());
-        let energy = setting.meter.read();
         let (run, mut spent) = timed(|| -> Result<()> {
             let start = Instant::now();
             loop {
@@ -179,7 +171,6 @@ impl Buffers {
             }
         });
         spent.bytes = calls as f64 * self.data.len() as f64;
-        spent.joules = setting.meter.since(&energy);
         run?;
         let mut expected = 0u128;
         for call in self.call..self.call + calls {

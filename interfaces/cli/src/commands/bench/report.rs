@@ -87,7 +87,6 @@ impl Report<'_> {
         versions.extend(self.session.openssl.iter().map(|openssl| openssl.version.as_str()));
         versions.extend(peers::PEERS.map(|peer| peer.version));
         lines.push(("versions", versions.join("; ")));
-        lines.push(("energy", self.session.meter.describe()));
         lines.push(("date", self.date.clone()));
         lines.push(("command", self.command.clone()));
         lines
@@ -130,7 +129,6 @@ impl Report<'_> {
             "machine": self.session.machine.json,
             "devices": devices,
             "openssl": openssl,
-            "energy": self.session.meter.describe(),
             "suites": suites,
         })
     }
@@ -142,7 +140,7 @@ pub(super) fn rate(rate: Rate) -> String {
     format!("{} ±{half:.0} %", digits(rate.median / 1e9))
 }
 
-/// A table cell with the cost of a gigabyte, in seconds or joules. `per_byte` is the cost of a byte.
+/// A table cell with the CPU time of a gigabyte in seconds. `per_byte` is the time of a byte.
 pub(super) fn per_gb(per_byte: Option<f64>) -> String {
     per_byte.map_or("-".into(), |value| digits(value * 1e9))
 }

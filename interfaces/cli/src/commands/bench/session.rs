@@ -13,7 +13,6 @@ use lockstep_bench::peers::{self, OpenSsl};
 use lockstep_bench::workload::{self, Inputs, Shape, Workload};
 
 use super::Bench;
-use super::instruments::Meter;
 use super::measure::{Contender, Setting};
 use super::report::Machine;
 use crate::error::{Result, ensure};
@@ -31,7 +30,6 @@ pub(super) struct Session<'a> {
     pub(super) kernels: Vec<String>,
     /// The `openssl` programs that are measured.
     pub(super) openssl: Vec<OpenSsl>,
-    pub(super) meter: Meter,
     /// The machine at the start of the run.
     pub(super) machine: Machine,
     /// Shows the progress, unless `--quiet` was given.
@@ -68,7 +66,6 @@ impl<'a> Session<'a> {
             devices: from_env(&args.device, ENV_DEVICE),
             kernels: from_env(&args.kernel, ENV_KERNEL),
             openssl,
-            meter: Meter::open(),
             machine: Machine::here(),
             note: (!args.quiet).then(Note::new),
             engines: RefCell::default(),
@@ -81,13 +78,12 @@ impl<'a> Session<'a> {
     }
 
     /// The number and the length of the rounds. The options determine them; `rounds` and `time` are the defaults.
-    pub(super) fn setting(&self, rounds: usize, time: Duration) -> Setting<'_> {
+    pub(super) fn setting(&self, rounds: usize, time: Duration) -> Setting {
         let (rounds, time) = if self.args.quick { (2, QUICK) } else { (rounds, time) };
         Setting {
             rounds: self.args.rounds.map_or(rounds, usize::from),
             time: self.args.seconds.unwrap_or(time),
             times_calls: false,
-            meter: &self.meter,
         }
     }
 

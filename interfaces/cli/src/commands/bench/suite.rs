@@ -12,7 +12,6 @@ use lockstep_report::plot;
 use serde_json::{Map, Value, json};
 
 // The suites import these names from here.
-use super::instruments::METERS;
 use super::measure::{Measured, Rate, Setting, in_turn, rounds};
 use super::report::{self, Section};
 use super::session::{AUTO, Session, Subject};

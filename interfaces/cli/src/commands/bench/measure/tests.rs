@@ -1,9 +1,8 @@
 use super::*;
 
 fn measured(contenders: &mut [Contender]) -> Result<Vec<Measured>> {
-    let meter = Meter { packages: Err("not in tests".into()), gpus: None };
     let (rounds, time) = (3, Duration::from_micros(100));
-    let setting = Setting { rounds, time, times_calls: true, meter: &meter };
+    let setting = Setting { rounds, time, times_calls: true };
     super::rounds(&setting, contenders, 64, |_| Ok(()))
 }
 

@@ -9,7 +9,7 @@ use lockstep_bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 
-use super::{AUTO, METERS, Measured, Outcome, Rate, Section, Session, Subject, report, rounds};
+use super::{AUTO, Measured, Outcome, Rate, Section, Session, Subject, report, rounds};
 use crate::error::{Result, check_stopped, failed};
 
 /// The workloads that are measured by default.
@@ -132,7 +132,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
             section.pictures.push(bars.svg());
         }
     }
-    section.tables.push(table(session, &all));
+    section.tables.push(table(&all));
     Ok(())
 }
 
@@ -171,10 +171,8 @@ fn compare(session: &Session<'_>, ours: &Subject, work: &Workload, shape: Shape)
     Ok(Some(outcome))
 }
 
-fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
-    let mut head = vec!["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
-    let meters = session.meter.present();
-    head.extend(meters.iter().map(|&meter| METERS[meter].1));
+fn table(all: &[Outcome]) -> Table {
+    let head = ["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
     let mut table = Table::new("Comparison with the peers", &head, 4);
     for one in all {
         for (number, measured) in one.measured.iter().enumerate() {
@@ -186,7 +184,6 @@ fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
             row.extend([median, least, most].map(|rate| report::digits(rate / 1e9)));
             row.push(if first { String::new() } else { format!("{:.2} x", one.ours() / median) });
             row.push(report::per_gb(measured.cpu));
-            row.extend(meters.iter().map(|&meter| report::per_gb(measured.joules[meter])));
             table.rows.push(row);
         }
     }

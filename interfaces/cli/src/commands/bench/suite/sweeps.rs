@@ -8,7 +8,7 @@ use lockstep_report::Table;
 use lockstep_report::plot::{self, Plot};
 use serde_json::json;
 
-use super::{AUTO, BYTES, METERS, Measured, Outcome, Section, Session, Setting, Subject, report, rounds};
+use super::{AUTO, BYTES, Measured, Outcome, Section, Session, Setting, Subject, report, rounds};
 use crate::commands::bench::session::numbers;
 use crate::error::Result;
 
@@ -34,10 +34,6 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
             json["ratio_to_limit"] = best_of_limit(outcome).map(|(_, ratio)| ratio).into();
             json
         }));
-    }
-    for meter in session.meter.present() {
-        let title = format!("Energy of {} at the largest size, joules for a gigabyte", METERS[meter].0);
-        section.tables.push(costs(&title, &all, |one| one.joules[meter]));
     }
     Ok(())
 }
@@ -92,7 +88,7 @@ type Marks = fn(&[Outcome]) -> Vec<(f64, String)>;
 /// Measurements of workloads with calls of several shapes.
 struct Sweep<'s> {
     session: &'s Session<'s>,
-    setting: Setting<'s>,
+    setting: Setting,
     subjects: Vec<Subject>,
     /// True if the calls differ in the number of messages, false if they differ in the size of the message.
     over_messages: bool,
@@ -102,7 +98,7 @@ struct Sweep<'s> {
 
 impl<'s> Sweep<'s> {
     /// A sweep over the size of the message. The limit of the processor is not measured.
-    fn new(session: &'s Session<'s>, setting: Setting<'s>, subjects: Vec<Subject>) -> Sweep<'s> {
+    fn new(session: &'s Session<'s>, setting: Setting, subjects: Vec<Subject>) -> Sweep<'s> {
         Sweep { session, setting, subjects, over_messages: false, with_limit: false }
     }
 
@@ -122,7 +118,8 @@ impl<'s> Sweep<'s> {
         }
         all.retain(|outcomes| !outcomes.is_empty());
         let title = "CPU time at the largest size, seconds for a gigabyte";
-        section.tables.push(costs(title, &all, |one| one.cpu));
+        let rows = all.iter().map(|outcomes| (outcomes[0].work.clone(), &outcomes[..]));
+        section.tables.push(table(title, rows, |one| report::per_gb(one.cpu)));
         Ok(all)
     }
 
@@ -184,12 +181,6 @@ impl<'s> Sweep<'s> {
         }
         Ok(outcomes)
     }
-}
-
-/// A table of the costs of each workload at its largest size: a row for each workload, a column for each contender.
-fn costs(title: &str, all: &[Vec<Outcome>], cost: impl Fn(&Measured) -> Option<f64>) -> Table {
-    let rows = all.iter().map(|outcomes| (outcomes[0].work.clone(), &outcomes[..]));
-    table(title, rows, |one| report::per_gb(cost(one)))
 }
 
 /// A table with a row for each element of `rows` and a column for each contender. A cell has the last result of the contender in the
