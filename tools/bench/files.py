@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Encryption of a file in memory: lockstep compared with openssl, age and pyca (to /dev/null), and with cp (to a file).
+"""Encryption and decryption of a file in memory: lockstep compared with openssl, age and pyca (to /dev/null), and with cp (to a file).
 
     tools/bench/files.py LOCKSTEP [--size SIZE] [--rounds N] [--dir DIR] [--threads N]
 
     --size     of the file: 512M, 2G, ... (default 2G)
     --rounds   number of counted rounds (default 5), after one warm-up round
-    --dir      folder of the files: a tmpfs with room for three times the size (default /dev/shm)
+    --dir      folder of the files: a tmpfs with room for four times the size (default /dev/shm)
     --threads  number of threads of lockstep (default: all)
 
 Every round runs every contender once, and each round begins with a different contender. Times are those of the whole program, except
@@ -56,8 +56,9 @@ def kind_of(folder):
 
 
 def check_room(folder, size):
-    """Ends the program if there is no room for the file, the destination of the previous round, and the temporary file that replaces it."""
-    wanted = 3 * size + size // 50 + (256 << 20)
+    """Ends the program if there is no room for the file, the encrypted file, the destination of the previous
+    round, and the temporary file that replaces it."""
+    wanted = 4 * size + size // 50 + (256 << 20)
     available = int(harness.field("/proc/meminfo", "MemAvailable").split()[0]) << 10
     for name, room in (("of memory", available), (f"in {folder}", shutil.disk_usage(folder).free)):
         if room < wanted:
@@ -69,12 +70,14 @@ class Bench:
 
     def __init__(self, given, folder):
         self.lockstep = given.lockstep
-        self.input, self.destination, self.key = (os.path.join(folder, name) for name in ("input", "destination", "key"))
+        names = ("input", "encrypted", "destination", "key")
+        self.input, self.encrypted, self.destination, self.key = (os.path.join(folder, name) for name in names)
         self.threads = ["--threads", str(given.threads)] if given.threads else []
         with open(self.input, "wb") as file:
             for at in range(0, given.size, BLOCK):
                 file.write(os.urandom(min(BLOCK, given.size - at)))
         subprocess.run([self.lockstep, "keygen", "-o", self.key], check=True)
+        subprocess.run(self.encrypt("-o", self.encrypted), check=True)
         self.versions, self.missing = [self.output(self.lockstep, "--version"), self.output("cp", "--version")], []
 
     @staticmethod
@@ -98,6 +101,9 @@ class Bench:
         found = {
             " ".join(["lockstep encrypt -k", *self.threads]): self.command(*self.encrypt(*self.threads)),
             "lockstep encrypt -k --threads 1": self.command(*self.encrypt("--threads", "1")),
+            " ".join(["lockstep decrypt -k", *self.threads]): self.command(
+                self.lockstep, "decrypt", "-q", "-k", self.key, *self.threads, self.encrypted
+            ),
         }
         if shutil.which("openssl"):
             key, iv = secrets.token_hex(32), secrets.token_hex(16)

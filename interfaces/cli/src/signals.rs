@@ -9,7 +9,6 @@
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -29,8 +28,8 @@ const SAME: Duration = Duration::from_millis(500);
 /// True once a signal has come. The library reads this flag too.
 pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// The number of guards that exist, and the temporary folder that the signal thread removes if it ends the program.
-static GUARDS: Mutex<(usize, Option<PathBuf>)> = Mutex::new((0, None));
+/// The number of guards that exist.
+static GUARDS: Mutex<usize> = Mutex::new(0);
 /// True if the command has results to print, or will have them.
 static RESULTS: AtomicBool = AtomicBool::new(false);
 /// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
@@ -57,7 +56,7 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
         let since = Instant::now();
         let waits = || {
             let has_results = RESULTS.load(Ordering::Acquire);
-            has_results || lock(&GUARDS).0 > 0 && since.elapsed() < GRACE
+            has_results || *lock(&GUARDS) > 0 && since.elapsed() < GRACE
         };
         // SIGXCPU does not count as another signal, because it is sent every second after the limit on CPU time is
         // exceeded.
@@ -66,11 +65,7 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
             std::thread::sleep(Duration::from_millis(10));
         }
         // The lock is held until the end, so that no more files are created.
-        let guards = lock(&GUARDS);
-        if let Some(folder) = &guards.1 {
-            // A folder that cannot be removed remains: an error here cannot be reported any more.
-            let _ = std::fs::remove_dir_all(folder);
-        }
+        let _guards = lock(&GUARDS);
         at_end();
         std::process::exit(exit_code().into());
     };
@@ -125,25 +120,16 @@ pub(crate) fn exit_code() -> u8 {
 pub(crate) struct Guard(());
 
 impl Guard {
-    /// Creates a guard for a file or folder that is about to be created.
+    /// Creates a guard for a file that is about to be created.
     pub(crate) fn creating() -> Guard {
-        lock(&GUARDS).0 += 1;
+        *lock(&GUARDS) += 1;
         Guard(())
-    }
-
-    /// Sets the path of an existing temporary folder. The path is dropped when no guard exists any more.
-    pub(crate) fn set_folder(&self, path: &Path) {
-        lock(&GUARDS).1 = Some(path.into());
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let mut guards = lock(&GUARDS);
-        guards.0 -= 1;
-        if guards.0 == 0 {
-            guards.1 = None;
-        }
+        *lock(&GUARDS) -= 1;
     }
 }
 

@@ -12,11 +12,9 @@
 //! | `peers` in the same crate | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
-//! | `instruments` | elapsed time and CPU time |
 //! | `suite` | the suites, one module each |
 //! | `report` | the machine, and the results as text, JSON and HTML |
 
-mod instruments;
 mod measure;
 mod report;
 mod session;
@@ -62,7 +60,7 @@ pub struct Bench {
     #[arg(short, long, value_name = "MODE")]
     mode: Vec<String>,
 
-    /// Measure only messages (or files) of this size, such as `16K` or `64M`; may be repeated
+    /// Measure only messages of this size, such as `16K` or `64M`; may be repeated
     #[arg(short, long, value_name = "SIZE", value_parser = text::parse_size)]
     size: Vec<u64>,
 
@@ -90,10 +88,6 @@ pub struct Bench {
     /// Do not measure OpenSSL
     #[arg(long, conflicts_with = "openssl")]
     no_openssl: bool,
-
-    /// Folder for the suite `files` [default: the system's folder for temporary files]
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    dir: Option<PathBuf>,
 
     /// Print JSON, with rates in bytes per second
     #[arg(long)]

@@ -8,8 +8,7 @@ use crate::common::*;
 
 /// Runs a suite with `--quick`, and returns its report.
 fn quick(folder: &Folder, suite: &str, more: &[&str]) -> Value {
-    let report =
-        folder.run([&["bench", suite, "--quick", "--json", "--dir", "."][..], more].concat()).succeeded();
+    let report = folder.run([&["bench", suite, "--quick", "--json"][..], more].concat()).succeeded();
     assert!(!report.stderr.contains("lockstep: "), "{}", report.stderr);
     report.json()
 }
@@ -86,11 +85,6 @@ fn openssl_is_measured() {
     assert!(!keyed(&report));
     let gcm = ["--openssl", "openssl", "--rounds", "1", "-m", "gcm-192-open"];
     assert!(keyed(&quick(&folder, "peers", &gcm)));
-    let report = quick(&folder, "files", &["--openssl", "openssl"]);
-    let of = |name: &str| {
-        results(&report, "files").iter().find(|one| one["who"].as_str().unwrap().contains(name)).cloned()
-    };
-    assert_eq!(of("OpenSSL").unwrap()["verified"], true);
     folder.run(["bench", "--quick", "--openssl", "true"]).failed(2, "'true' is not an `openssl` program");
     let mut command = folder.command(["bench", "--rounds", "1", "-m", "gcm-128-keys", "-s", "16"]);
     let ended = Ended::from(command.env("OPENSSL_NEWEST", "/nonexistent").output().unwrap());
@@ -149,45 +143,29 @@ fn small_calls() {
     }
 }
 
-#[test]
-fn files_are_written_and_removed() {
-    let folder = Folder::new();
-    let report = quick(&folder, "files", &[]);
-    let all = results(&report, "files");
-    let of =
-        |name: &str| all.iter().find(|one| one["who"] == name).unwrap_or_else(|| panic!("{name}: {report}"));
-    for name in ["encrypt", "decrypt", "cp"] {
-        assert_eq!(of(name)["verified"], true, "{name}");
-        assert!(of(name)["seconds"]["median"].as_f64().unwrap() > 0.0);
-    }
-    assert_eq!(of("encrypt to /dev/null")["verified"], false);
-    assert!(folder.names().is_empty(), "{:?}", folder.names());
-    folder.run(["bench", "files", "--quick", "--dir", "nowhere"]).failed(2, "nowhere");
-    // If a signal stops the run, the command removes its files too.
-    let child =
-        folder.spawn(["bench", "files", "--no-openssl", "-s", "1M", "--rounds", "60000", "--dir", "."]);
-    wait_until("a folder", || folder.names().iter().any(|name| name.starts_with("lockstep-bench-")));
-    kill("-INT", &child);
-    let ended = Ended::from(child.wait_with_output().unwrap());
-    assert_eq!(ended.code, 130, "{}", ended.stderr);
-    assert!(folder.names().is_empty(), "{:?}", folder.names());
-}
-
 /// After a signal, the results of the suites before the signal are printed. The exit code shows that they are incomplete.
 #[test]
 fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     let folder = Folder::new();
-    let suites = ["bench", "latency", "files", "crossover", "--device", "cpu", "-m", "ecb-128", "-s", "4K"];
-    let long = ["--rounds", "300", "--seconds", "0.00001", "--no-openssl", "--dir", "."];
-    let child = folder.spawn([&suites[..], &long, &["--json", "--html", "page.html"]].concat());
-    wait_until("a folder", || folder.names().iter().any(|name| name.starts_with("lockstep-bench-")));
+    // The suite `peers` waits for this program when the signal comes.
+    let program = "#!/bin/sh\n[ $1 = version ] && exec echo Waiting 1.0\n\
+        touch started; until [ -e go ]; do sleep 0.01; done; echo +F:1:AES-128-ECB:1000\n";
+    folder.write("waiting", program);
+    folder.shell("chmod +x waiting").succeeded();
+    let suites = ["bench", "latency", "peers", "crossover", "--device", "cpu", "-m", "ecb-128", "-s", "4K"];
+    let short = ["--rounds", "1", "--seconds", "0.00001", "--openssl", "./waiting"];
+    let child = folder.spawn([&suites[..], &short, &["--json", "--html", "page.html"]].concat());
+    wait_until("the suite `peers`", || folder.has("started"));
     kill("-TERM", &child);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    folder.write("go", "");
     let ended = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(ended.code, 143, "{}", ended.stderr);
     let report = ended.json();
     assert!(!results(&report, "latency").is_empty());
-    assert_eq!(report["suites"]["files"]["error"], "stopped by a signal");
+    assert_eq!(report["suites"]["peers"]["error"], "stopped by a signal");
     assert!(report["suites"]["crossover"].is_null());
+    ["waiting", "started", "go"].iter().for_each(|name| std::fs::remove_file(folder.path(name)).unwrap());
     assert_eq!(folder.names(), ["page.html"]);
     // The page is written to a pipe that is not read. Writing waits until a second signal ends the program.
     fifo(&folder.path("fifo"));
@@ -263,16 +241,18 @@ fn the_page() {
 #[test]
 fn a_suite_that_fails_does_not_end_the_others() {
     let folder = Folder::new();
-    let suites = ["bench", "latency", "files", "crossover", "--quick", "--dir", "nowhere", "-s", "1K"];
+    // Only the suite `peers` has this workload.
+    let suites = ["bench", "latency", "peers", "batch", "--quick", "-m", "gcm-128-keys", "-s", "1K"];
     let ended = folder.run([&suites[..], &["--json", "--html", "page.html"]].concat());
-    let ended =
-        ended.failed_as_json(2, "not everything was measured: files: cannot make a folder in nowhere");
+    let ended = ended.failed_as_json(2, "not everything was measured: latency: no such name to measure");
     let report = ended.json();
-    assert!(!results(&report, "latency").is_empty() && !results(&report, "crossover").is_empty());
-    assert!(results(&report, "files").is_empty());
-    assert!(report["suites"]["files"]["error"].as_str().unwrap().contains("nowhere"), "{report}");
+    assert!(!results(&report, "peers").is_empty() && results(&report, "latency").is_empty());
+    for suite in ["latency", "batch"] {
+        let error = report["suites"][suite]["error"].as_str().unwrap();
+        assert!(error.contains("no such name to measure"), "{report}");
+    }
     let page = String::from_utf8(folder.read("page.html")).unwrap();
-    assert!(page.contains("This suite failed") && page.contains("id=\"crossover\""));
+    assert!(page.contains("This suite failed") && page.contains("id=\"peers\""));
     // If all suites fail, only the errors are reported.
     let ended = folder.run(["bench", "latency", "batch", "--quick", "--device", "abacus"]);
     assert!(ended.failed(2, "abacus").stdout.is_empty());
@@ -282,8 +262,7 @@ fn a_suite_that_fails_does_not_end_the_others() {
 fn bad_arguments() {
     let folder = Folder::new();
     let run = |more: &[&str]| folder.run([&["bench", "--quick"][..], more].concat());
-    run(&["abacus"])
-        .failed_usage("[possible values: throughput, crossover, batch, files, latency, peers, all]");
+    run(&["abacus"]).failed_usage("[possible values: throughput, crossover, batch, latency, peers, all]");
     run(&["-m", "abacus"]).failed(2, "no such name to measure: there are ctr-128");
     run(&["throughput", "-m", "abacus"]).failed(2, "no such name to measure: there are ecb-128");
     for size in ["0", "17", "2G"] {

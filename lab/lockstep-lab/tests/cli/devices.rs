@@ -201,7 +201,7 @@ fn launch_options_are_checked_and_change_no_result() {
     ] {
         cipher("ctr", options).failed(2, expected);
     }
-    let bench = ["bench", "crossover", "--quick", "--dir", ".", "-s", "256", "-m", "ctr-128"];
+    let bench = ["bench", "crossover", "--quick", "-s", "256", "-m", "ctr-128"];
     folder
         .run([&bench[..], &["--device", "cpu", "--device", "spu", "--launch", "spes=2"]].concat())
         .succeeded();
@@ -215,7 +215,7 @@ fn launch_options_are_checked_and_change_no_result() {
 fn simulated_devices_are_measured_if_they_are_named() {
     let folder = Folder::new();
     let crossover = |devices: &[&str]| {
-        let args = ["bench", "crossover", "--quick", "--json", "--dir", ".", "-s", "256", "-s", "1K"];
+        let args = ["bench", "crossover", "--quick", "--json", "-s", "256", "-s", "1K"];
         let report = folder.run([&args[..], devices].concat()).succeeded().json();
         report["suites"]["crossover"].clone()
     };

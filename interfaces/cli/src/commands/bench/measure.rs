@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lockstep_bench::workload::{Run, invert, random, repeat};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use super::instruments::{Spent, timed};
 use crate::error::{Result, check_stopped, ensure};
 
 /// Number and length of the rounds.
@@ -29,8 +29,8 @@ pub(super) struct Contender {
     pub(super) setup_seconds: f64,
 }
 
-/// Statistics of the rounds: the median, the least and the greatest value. Values are bytes per second, or seconds in the suites
-/// `files` and `latency`.
+/// Statistics of the rounds: the median, the least and the greatest value. Values are bytes per second; in the
+/// suite `latency`, seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub(super) median: f64,
@@ -78,11 +78,7 @@ impl Rate {
 
 /// Runs the rounds of a measurement. In each round, calls `turn` with the number of the round and the index of each contender. Round 0
 /// is the warm-up, and its results must not be counted. The contender that runs first changes from round to round.
-pub(super) fn in_turn(
-    rounds: usize,
-    contenders: usize,
-    mut turn: impl FnMut(usize, usize) -> Result<()>,
-) -> Result<()> {
+fn in_turn(rounds: usize, contenders: usize, mut turn: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
     for round in 0..=rounds {
         for number in 0..contenders {
             check_stopped()?;
@@ -130,6 +126,45 @@ pub(super) fn rounds(
         Measured { rate: Rate::of(rates), cpu, ..measured }
     };
     Ok(all.into_iter().map(finish).collect())
+}
+
+/// The time of timed stretches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spent {
+    /// Number of bytes that the calls processed.
+    bytes: f64,
+    elapsed: Duration,
+    /// CPU time of the process.
+    cpu: Duration,
+}
+
+impl Spent {
+    const NOTHING: Spent = Spent { bytes: 0.0, elapsed: Duration::ZERO, cpu: Duration::ZERO };
+
+    fn add(&mut self, more: Spent) {
+        self.bytes += more.bytes;
+        self.elapsed += more.elapsed;
+        self.cpu += more.cpu;
+    }
+
+    /// Bytes per second.
+    fn rate(self) -> f64 {
+        self.bytes / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Runs a stretch and measures its time. The caller must set the bytes in the result.
+fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
+    let before = process_time();
+    let start = Instant::now();
+    let returned = stretch();
+    let elapsed = start.elapsed();
+    (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before) })
+}
+
+/// CPU time of this process so far: user and system time of all threads.
+fn process_time() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
 /// The maximum number of recorded times in a stretch. The limit bounds the memory that the times need.

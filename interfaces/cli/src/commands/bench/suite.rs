@@ -1,6 +1,5 @@
 //! The suites, one module each. A suite fills a section of the report.
 
-mod files;
 mod latency;
 mod peers;
 mod sweeps;
@@ -12,7 +11,7 @@ use lockstep_report::plot;
 use serde_json::{Map, Value, json};
 
 // The suites import these names from here.
-use super::measure::{Measured, Rate, Setting, in_turn, rounds};
+use super::measure::{Measured, Rate, Setting, rounds};
 use super::report::{self, Section};
 use super::session::{AUTO, Session, Subject};
 use crate::error::{Error, Result, check_stopped, ensure, failed};
@@ -29,7 +28,7 @@ struct Suite {
     run: fn(&Session<'_>, &mut Section) -> Result<()>,
 }
 
-const SUITES: [Suite; 6] = [
+const SUITES: [Suite; 5] = [
     Suite {
         name: "throughput",
         help: "Each kernel of each device, by mode, key size and message size",
@@ -48,14 +47,6 @@ const SUITES: [Suite; 6] = [
         help: "Many messages at once, each with its own key",
         about: "The key is new in each call, so that its expansion is part of the measurement.",
         run: sweeps::batch,
-    },
-    Suite {
-        name: "files",
-        help: "Encrypting and decrypting files, compared with `cp` and `openssl enc`",
-        about: "Whole programs, one after the other in each round, on a file that is in the page cache: the disk has no \
-                influence. Every output file is read back and compared. `openssl enc` does not authenticate; `lockstep \
-                encrypt` does. CPU time is that of the program, in steps of a hundredth of a second.",
-        run: files::run,
     },
     Suite {
         name: "latency",

@@ -69,3 +69,19 @@ fn medians() {
     assert_eq!(Rate::of(vec![3.0, 1.0, 2.0]), Rate { median: 2.0, least: 1.0, most: 3.0 });
     assert_eq!(Rate::of(vec![4.0, 1.0, 2.0, 3.0]).median, 2.5);
 }
+
+#[test]
+fn stretches_are_timed() {
+    let (_, spent) = timed(|| {
+        let before = process_time();
+        while process_time() - before < Duration::from_millis(50) {
+            std::hint::black_box(0);
+        }
+    });
+    assert!(spent.cpu >= Duration::from_millis(50));
+    let (slept, spent) = timed(|| {
+        std::thread::sleep(Duration::from_millis(20));
+        7
+    });
+    assert!(slept == 7 && spent.elapsed >= Duration::from_millis(20));
+}
