@@ -76,18 +76,6 @@ impl Rate {
     }
 }
 
-/// Runs the rounds of a measurement. In each round, calls `turn` with the number of the round and the index of each contender. Round 0
-/// is the warm-up, and its results must not be counted. The contender that runs first changes from round to round.
-fn in_turn(rounds: usize, contenders: usize, mut turn: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
-    for round in 0..=rounds {
-        for number in 0..contenders {
-            check_stopped()?;
-            turn(round, (number + round) % contenders)?;
-        }
-    }
-    Ok(())
-}
-
 /// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the verifier
 /// of the contender makes the same calls on the same data, and both outputs are compared. `after` is called at the end of each
 /// round with its number; round 0 is the warm-up.
@@ -108,18 +96,21 @@ pub(super) fn rounds(
         let measured = Measured { name: Arc::clone(&contender.name), first, ..Measured::default() };
         all.push((measured, Vec::new(), Spent::NOTHING));
     }
-    let (mut ended, count) = (0, contenders.len());
-    in_turn(setting.rounds, count, |round, index| {
-        let (spent, times) = buffers.stretch(setting, &mut contenders[index])?;
-        if round > 0 {
-            let (measured, rates, total) = &mut all[index];
-            rates.push(spent.rate());
-            total.add(spent);
-            measured.times.extend(times);
+    for round in 0..=setting.rounds {
+        for number in 0..contenders.len() {
+            check_stopped()?;
+            // The contender that runs first changes from round to round.
+            let index = (number + round) % contenders.len();
+            let (spent, times) = buffers.stretch(setting, &mut contenders[index])?;
+            if round > 0 {
+                let (measured, rates, total) = &mut all[index];
+                rates.push(spent.rate());
+                total.add(spent);
+                measured.times.extend(times);
+            }
         }
-        ended += 1;
-        if ended % count == 0 { after(round) } else { Ok(()) }
-    })?;
+        after(round)?;
+    }
     let finish = |(mut measured, rates, total): (Measured, Vec<f64>, Spent)| {
         measured.times.sort_by(f64::total_cmp);
         let cpu = Some(total.cpu.as_secs_f64() / total.bytes);
