@@ -2,9 +2,9 @@
 //!
 //! Method: each round runs every contender once, in turn, so that a change of the clock rate affects all of them. The
 //! result is the median of the rounds, with the spread. The first round is a warm-up and is not counted. The first
-//! call, which includes self-tests and compilation, is timed separately. Data are random. Times include memory traffic: the data are in host memory, and each call reads and writes them. Every
-//! timed call is verified: another kernel of the CPU makes the same calls on the same data, and both results must be
-//! equal.
+//! call, which includes self-tests and compilation, is timed separately. Data are random. Times include memory
+//! traffic: the data are in host memory, and each call reads and writes them. Every timed call is verified: another
+//! kernel of the CPU makes the same calls on the same data, and both results must be equal.
 //!
 //! | | |
 //! |---|---|
