@@ -52,12 +52,8 @@ impl InlineKernel {
         with_kernel!(self.0, kernel => context::expands_in_place(kernel))
     }
 
-    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. AWS-LC supplies only GCM of whole
-    /// messages, so the name `cpu/aws-lc` selects the best kernel.
+    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it.
     pub fn by_name(name: &str) -> Option<InlineKernel> {
-        if cfg!(feature = "aws-lc") && name == device::AWS_LC {
-            return Some(InlineKernel::best());
-        }
         InlineKernel::all().find(|kernel| kernel.name() == name)
     }
 

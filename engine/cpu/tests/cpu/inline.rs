@@ -95,7 +95,6 @@ fn kernels_have_names() {
         assert_eq!(kernel.has_aes_instructions(), kernel.name() != "cpu/soft");
         assert_eq!(InlineKey::new(kernel, &[0; 16]).unwrap().kernel(), kernel);
     }
-    assert_eq!(InlineKernel::by_name("cpu/aws-lc"), cfg!(feature = "aws-lc").then(InlineKernel::best));
     assert_eq!(InlineKernel::by_name("cpu/z80"), None);
 }
 
