@@ -61,14 +61,14 @@ impl CipherStream {
     ) -> Result<Self> {
         cipher.check_key(&key)?;
         let padding = if cipher.takes_padding() { padding } else { Padding::None };
-        let state = State::new(cipher, iv);
+        let state = State::new(cipher, direction, iv);
         let executor = executor.into();
         Ok(CipherStream { executor, cipher, direction, padding, key, state, position: 0, finished: false })
     }
 
     /// Starts another message with the same key.
     pub fn reset(&mut self, iv: &Block) {
-        self.state = State::new(self.cipher, iv);
+        self.state = State::new(self.cipher, self.direction, iv);
         self.position = 0;
         self.finished = false;
     }
@@ -110,7 +110,7 @@ impl CipherStream {
         self.finished = true;
         match &mut self.state {
             State::Stream(state) => {
-                state.apply(&mut executor, self.direction, Span::copy(input, output))?;
+                state.apply(&mut executor, Span::copy(input, output))?;
             }
             State::Blocks(buffer) => {
                 let mut io = SliceIo { input: Some(input), output };
@@ -134,7 +134,7 @@ impl CipherStream {
         };
         self.finished = true;
         let mut executor = Planned::new(&*self.executor, self.key.data());
-        state.apply(&mut executor, self.direction, Span::in_place(data))?;
+        state.apply(&mut executor, Span::in_place(data))?;
         self.finished = false;
         Ok(())
     }
@@ -188,7 +188,7 @@ impl CipherStream {
         match self.cipher {
             Cipher::Ctr => {
                 let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position.div_ceil(16)));
-                let mut state = StreamState::ctr(Pass::Ctr, counter.to_be_bytes());
+                let mut state = StreamState::new(Pass::Ctr, counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
                 state.resume(&mut executor, (position % 16) as usize)?;
                 self.state = State::Stream(state);
@@ -211,10 +211,10 @@ impl CipherStream {
 }
 
 impl State {
-    fn new(cipher: Cipher, iv: &Block) -> State {
-        match StreamState::new(cipher, *iv) {
-            Some(state) => State::Stream(state),
-            None => State::Blocks(BlockBuffer::new(cipher, *iv)),
+    fn new(cipher: Cipher, direction: Direction, iv: &Block) -> State {
+        match cipher.is_stream() {
+            true => State::Stream(StreamState::new(cipher.pass(direction), *iv)),
+            false => State::Blocks(BlockBuffer::new(cipher, *iv)),
         }
     }
 }
