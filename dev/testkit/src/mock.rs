@@ -50,7 +50,8 @@ pub struct Behaviour {
 
 /// True if a device with the default [`Behaviour`] offers the operation.
 pub fn offers(operation: Operation, key: KeySize) -> bool {
-    operation.takes_key(key) && !matches!(operation, Operation::Fused(fused) if !fused.is_gcm())
+    let is_gcm = |fused| matches!(fused, FusedAead::GcmSeal | FusedAead::GcmOpen);
+    operation.takes_key(key) && !matches!(operation, Operation::Fused(fused) if !is_gcm(fused))
 }
 
 impl Default for Behaviour {

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::aead::check_order;
 use crate::executor::Executor;
 use crate::incremental::{BlockBuffer, Hold, Planned, SliceIo, StreamState};
-use crate::{Cipher, CipherKey, Direction, Message, xts};
+use crate::{Cipher, CipherKey, Direction, Message, check_block, xts};
 
 /// Treatment of a partial last block in ECB, CBC and PCBC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl CipherStream {
     ///
     /// # Errors
     /// After [`Error::OutputLength`], this function can be called again with more space. After [`Error::NotWholeBlocks`],
-    /// [`Error::XtsTooShort`], [`Error::Padding`] and errors of devices, the message is lost.
+    /// [`Error::DataLength`], [`Error::Padding`] and errors of devices, the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         self.finished = true;
@@ -153,9 +153,7 @@ impl CipherStream {
         let len = if self.cipher == Cipher::Xts {
             // The buffer contains the last 16 to 31 bytes of the data unit.
             let len = buffer.pending().len();
-            if len < 16 {
-                return Err(Error::XtsTooShort { got: len });
-            }
+            check_block("XTS", len)?;
             last[..len].copy_from_slice(buffer.pending());
             let data = Data::in_place(&mut last[..len]);
             let message = Message { key: &self.key, iv: buffer.state_mut(), data };
