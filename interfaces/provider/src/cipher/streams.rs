@@ -1,6 +1,5 @@
 //! Contexts of CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
-use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
 use lockstep::hazmat::work::Pass;
 
@@ -89,10 +88,10 @@ impl Cipher for Streams {
             },
             Mode::Cfb1 if bits % 8 > 0 => {
                 let (whole, rest) = span.split_at(bits / 8);
-                state.apply(&mut { key }, whole).map(|()| match self.raw.common.direction() {
-                    Direction::Encrypt => key.key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
-                    Direction::Decrypt => key.key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
-                })
+                let pass = cipher_of(algorithm.mode).pass(self.raw.common.direction());
+                state
+                    .apply(&mut { key }, whole)
+                    .map(|()| key.key.inline.serial(pass, state.state_mut(), bits % 8, rest))
             }
             _ => state.apply(&mut { key }, span),
         };
