@@ -429,16 +429,13 @@ pub struct Work<'w, 'd> {
     pub task: Task<'w, 'd>,
 }
 
-/// A pass or a fused AEAD, over messages that are listed on the host or described on the device.
+/// A pass over segments, or a fused AEAD over messages. The methods give access to both by index.
 #[derive(Debug)]
 pub enum Task<'w, 'd> {
     /// One pass over many segments of many messages.
     Pass(Pass, &'w mut [Segment<'d>]),
     /// One fused AEAD over many messages.
     Fused(FusedAead, &'w mut [AeadMessage<'d>]),
-    /// A pass or a fused AEAD over messages that arrays in device memory describe. Support is optional: a device returns
-    /// [`Error::Unsupported`] if it has no memory or does not read such arrays.
-    Table(Operation, Box<Table>),
 }
 
 impl Task<'_, '_> {
@@ -447,17 +444,12 @@ impl Task<'_, '_> {
         match self {
             Task::Pass(pass, _) => Operation::Pass(*pass),
             Task::Fused(fused, _) => Operation::Fused(*fused),
-            Task::Table(operation, _) => *operation,
         }
     }
 
     /// The size of the keys. `None` if there are no messages.
     pub fn key_size(&self) -> Option<KeySize> {
-        match self {
-            Task::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
-            Task::Fused(_, messages) => messages.first().map(|message| message.key.size()),
-            Task::Table(_, table) => Some(table.key_size),
-        }
+        (!self.is_empty()).then(|| self.key(0).size())
     }
 }
 

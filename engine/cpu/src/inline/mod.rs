@@ -71,8 +71,7 @@ impl InlineKernel {
     /// key is left on the stack.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::Unsupported`] for tables; errors of lengths; [`lockstep_core::Error::OutOfReach`] if the data are
-    /// not in host memory.
+    /// Errors of lengths; [`lockstep_core::Error::OutOfReach`] if the data are not in host memory.
     pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
         device::run(self.0, &mut task, 1)
     }
