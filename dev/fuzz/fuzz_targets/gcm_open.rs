@@ -19,7 +19,7 @@ use lockstep_reference as reference;
 /// One planner that chooses kernels itself, and one for each available kernel that supports passes.
 static PLANNERS: LazyLock<Vec<Arc<Planner>>> = LazyLock::new(|| {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
-    let names = device.kernels().iter().filter(|info| info.missing.is_none() && info.name != "cpu/aws-lc");
+    let names = device.kernels().iter().filter(|info| info.missing.is_none());
     let kernels = std::iter::once(None).chain(names.map(|info| Some(info.name.into())));
     kernels
         .map(|kernel| {

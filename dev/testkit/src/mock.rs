@@ -23,7 +23,9 @@ use lockstep_core::backend::{
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, KeySize};
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_core::work::{
+    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Table, Tag, Task, Work,
+};
 
 use memory::Memory;
 
@@ -50,7 +52,8 @@ pub struct Behaviour {
 
 /// True if a device with the default [`Behaviour`] offers the operation.
 pub fn offers(operation: Operation, key: KeySize) -> bool {
-    operation.takes_key(key) && !matches!(operation, Operation::Fused(fused) if !fused.is_gcm())
+    let is_gcm = |fused| matches!(fused, FusedAead::GcmSeal | FusedAead::GcmOpen);
+    operation.takes_key(key) && !matches!(operation, Operation::Fused(fused) if !is_gcm(fused))
 }
 
 impl Default for Behaviour {
@@ -231,13 +234,23 @@ impl Device for MockAsyncDevice {
         match work.task {
             Task::Pass(pass, segments) => self.submit_pass(pass, segments),
             Task::Fused(fused, messages) => self.submit_fused(fused, messages),
-            Task::Table(operation, table) => {
-                let memory = Arc::clone(&self.memory);
-                let outcome = self
-                    .later(table.longest * table.messages, move |_| table::run(&memory, operation, &table));
-                Ok(pending(outcome, |()| Ok(())))
-            }
         }
+    }
+
+    fn submit_table(
+        &self,
+        kernel: KernelId,
+        _: Stream,
+        operation: Operation,
+        table: &Table,
+    ) -> Result<Completion<'static>> {
+        if self.cost(kernel, operation, KeySize::Aes128).is_none() {
+            return Err(operation.unsupported_by("mock/oracle"));
+        }
+        let (memory, table) = (Arc::clone(&self.memory), table.clone());
+        let bytes = table.longest * table.messages;
+        let outcome = self.later(bytes, move |_| table::run(&memory, operation, &table));
+        Ok(pending(outcome, |()| Ok(())))
     }
 }
 

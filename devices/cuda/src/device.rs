@@ -7,7 +7,7 @@ use lockstep_core::backend::{
     KernelInfo,
 };
 use lockstep_core::launch::number;
-use lockstep_core::work::{Operation, Pass, Segment, Stream, Work};
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Table, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
@@ -84,6 +84,22 @@ impl Cuda {
             }
             _ => Ok(Completion::Done),
         }
+    }
+
+    /// The task of an operation with keys of one size.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`].
+    fn task(&self, kernel: KernelId, operation: Operation, size: KeySize, stream: Stream) -> Result<Task> {
+        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
+        let unsupported = || operation.unsupported_by(name);
+        let family =
+            self.family(kernel).filter(|family| offers(family, operation)).ok_or_else(unsupported)?;
+        let kind = Kind::of(operation).ok_or_else(unsupported)?;
+        if !does(self.gpu(), family, operation, size) {
+            return Err(unsupported());
+        }
+        Ok(Task::new(&self.pool, Some(family), (operation, kind), size, self.options, stream))
     }
 
     fn family(&self, kernel: KernelId) -> Option<&'static Family> {
@@ -237,25 +253,25 @@ impl Device for Cuda {
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        let operation = work.task.operation();
-        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
-        let unsupported = || operation.unsupported_by(name);
-        let family =
-            self.family(kernel).filter(|family| offers(family, operation)).ok_or_else(unsupported)?;
-        let kind = Kind::of(operation).ok_or_else(unsupported)?;
-        let Some(size) = work.task.key_size() else { return Ok(Completion::Done) };
-        if !does(self.gpu(), family, operation, size) {
-            return Err(unsupported());
+        match work.task.key_size() {
+            Some(size) => submit(self.task(kernel, work.task.operation(), size, work.stream)?, work.task),
+            None => Ok(Completion::Done),
         }
-        let task = Task::new(&self.pool, Some(family), (operation, kind), size, self.options, work.stream);
-        match Messages::of(work.task) {
-            Ok(messages) => submit(task, messages),
-            // The host computes the nonce blocks of OCB3, so it must read the arrays of the table.
-            Err(table) if matches!(kind, Kind::Ocb { .. }) => {
-                let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
-                run_on_host(&self.memory, operation, &table, work.stream, run).map(|()| Completion::Done)
-            }
-            Err(table) => table::submit(&task, &table),
+    }
+
+    fn submit_table(
+        &self,
+        kernel: KernelId,
+        stream: Stream,
+        operation: Operation,
+        table: &Table,
+    ) -> Result<Completion<'static>> {
+        let task = self.task(kernel, operation, table.key_size, stream)?;
+        // The host computes the nonce blocks of OCB3, so it must read the arrays of the table.
+        if let Some(Kind::Ocb { .. }) = Kind::of(operation) {
+            let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
+            return run_on_host(&self.memory, operation, table, stream, run).map(|()| Completion::Done);
         }
+        table::submit(&task, table)
     }
 }

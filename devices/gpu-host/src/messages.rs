@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use lockstep_core::Block;
 use lockstep_core::data::Data;
-pub use lockstep_core::messages::Messages;
+/// The messages of a call. Crates of devices have types of their own that are called `Task`.
+pub use lockstep_core::work::Task as Messages;
 use lockstep_core::work::{Status, Tag};
 use zeroize::Zeroize;
 

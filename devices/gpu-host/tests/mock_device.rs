@@ -1,7 +1,7 @@
 //! Tests of `run_on_host`, which processes a table of messages on the host, with the memory of the mock device.
 
 use lockstep_core::backend::{Device, DeviceBuffer, DeviceMemory, KernelId};
-use lockstep_core::work::{FusedAead, Operation, Pass, Stream, Table, Task};
+use lockstep_core::work::{FusedAead, Operation, Pass, Stream, Table};
 use lockstep_core::{Error, KeySize};
 use lockstep_gpu_host::Messages;
 use lockstep_gpu_host::table::run_on_host;
@@ -48,8 +48,7 @@ fn a_table_is_done_by_the_host() {
             tags: Some(tags.slice()),
             status: status.slice(),
         };
-        let run =
-            |messages: Messages<'_, '_>| device.submit(KernelId(0), Task::from(messages).into())?.wait();
+        let run = |messages: Messages<'_, '_>| device.submit(KernelId(0), messages.into())?.wait();
         run_on_host(memory, operation, &table, Stream::default(), run).unwrap();
         let mut expected = vec![9; 96];
         match operation {

@@ -7,7 +7,7 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Table, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Kind, Messages, Overhead, check, submit};
@@ -130,6 +130,22 @@ impl WgpuDevice {
         let index = usize::from(kernel.0);
         let info = self.infos.get(index)?;
         FAMILIES.get(index).filter(|_| info.missing.is_none())
+    }
+
+    /// The family of a kernel, and the kind of an operation with keys of one size.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`].
+    fn supported(
+        &self,
+        kernel: KernelId,
+        operation: Operation,
+        size: KeySize,
+    ) -> Result<(&'static Family, Kind)> {
+        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
+        let unsupported = || operation.unsupported_by(name);
+        let family = self.family(kernel).ok_or_else(unsupported)?;
+        Ok((family, kind_of(family, operation, size).ok_or_else(unsupported)?))
     }
 
     pub(crate) fn start<'w, 'd: 'w>(
@@ -293,19 +309,21 @@ impl Device for WgpuDevice {
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        let operation = work.task.operation();
-        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
-        let unsupported = || operation.unsupported_by(name);
-        let family = self.family(kernel).ok_or_else(unsupported)?;
         let Some(size) = work.task.key_size() else { return Ok(Completion::Done) };
-        let kind = kind_of(family, operation, size).ok_or_else(unsupported)?;
-        match Messages::of(work.task) {
-            Ok(messages) => self.start(Some(family), kind, messages),
-            // The host expands the keys of a table, so it must read the arrays of the table first.
-            Err(table) => {
-                let run = |messages: Messages<'_, '_>| self.start(Some(family), kind, messages)?.wait();
-                run_on_host(self, operation, &table, work.stream, run).map(|()| Completion::Done)
-            }
-        }
+        let (family, kind) = self.supported(kernel, work.task.operation(), size)?;
+        self.start(Some(family), kind, work.task)
+    }
+
+    fn submit_table(
+        &self,
+        kernel: KernelId,
+        stream: Stream,
+        operation: Operation,
+        table: &Table,
+    ) -> Result<Completion<'static>> {
+        let (family, kind) = self.supported(kernel, operation, table.key_size)?;
+        // The host expands the keys of a table, so it must read the arrays of the table first.
+        let run = |messages: Messages<'_, '_>| self.start(Some(family), kind, messages)?.wait();
+        run_on_host(self, operation, table, stream, run).map(|()| Completion::Done)
     }
 }

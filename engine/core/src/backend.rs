@@ -11,7 +11,7 @@ use crate::key::KeySize;
 pub use crate::launch::LaunchOption;
 pub use crate::names::{DeviceId, DeviceSelector, KernelName, Unit};
 use crate::shown;
-use crate::work::{Operation, Stream, Work};
+use crate::work::{Operation, Stream, Table, Work};
 
 /// A kind of processor with its programming interface.
 pub trait Backend: Send + Sync {
@@ -156,6 +156,21 @@ pub trait Device: Send + Sync {
     /// [`Error::Unsupported`] if the kernel does not support the operation, [`Error::OutOfReach`] if the data are in memory
     /// that the device cannot access, [`Error::DeviceFailed`].
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>>;
+
+    /// Starts an operation on messages that arrays in device memory describe. Support is optional.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the device has no memory or does not read such arrays; otherwise those of [`Device::submit`].
+    fn submit_table(
+        &self,
+        kernel: KernelId,
+        _stream: Stream,
+        operation: Operation,
+        _table: &Table,
+    ) -> Result<Completion<'static>> {
+        let kernel = self.kernels().get(usize::from(kernel.0));
+        Err(operation.unsupported_by(kernel.map_or("this device", |info| info.name)))
+    }
 }
 
 /// A kernel of a device, as an index into [`Device::kernels`].

@@ -10,6 +10,7 @@ use crate::names::DeviceId;
 /// The data of one segment or message: input and output of equal length.
 ///
 /// The constructors check that input and output have the same length and are either the same memory or disjoint.
+#[derive(Debug)]
 pub enum Data<'a> {
     /// Ordinary host memory, borrowed until the completion is waited for.
     Host(HostData<'a>),
@@ -168,17 +169,6 @@ impl<'a> Data<'a> {
                 (Data::Host(head), Data::Host(tail))
             }
             other => (other.part(0..at), other.part(at..other.len())),
-        }
-    }
-}
-
-impl std::fmt::Debug for Data<'_> {
-    /// Prints the kind and the length, not the content.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Data::Host(data) => data.fmt(f),
-            Data::Pinned { from, to } => write!(f, "Pinned({from:?} to {to:?})"),
-            Data::Device { from, to } => write!(f, "Device({from:?} to {to:?})"),
         }
     }
 }

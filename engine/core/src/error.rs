@@ -66,12 +66,6 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
-    /// XTS needs at least one block.
-    #[error("XTS takes data units of at least 16 bytes, not of {got}")]
-    XtsTooShort {
-        /// Bytes given.
-        got: usize,
-    },
     /// More data than the mode may take under one key and IV.
     #[error("{mode} takes at most {limit} bytes of {what} in one message")]
     TooLong {

@@ -12,7 +12,6 @@
 //! | [`gcm`], [`ocb`], [`xts`] | the parts of the definitions of GCM, OCB3 and XTS that kernels and modes share |
 //! | [`lengths`] | the lengths that modes allow |
 //! | [`share`] | segments cut into pieces for threads or devices |
-//! | [`messages`] | one view of the segments or messages of a call |
 //! | [`shown`] | text of users in messages, without keys |
 //! | [`stack`], [`wiping`] | wiping of the stack, and of other memory |
 //! | [`selftest`] | known-answer tests of kernels |
@@ -164,7 +163,7 @@ mod host;
 pub mod key;
 pub mod launch;
 pub mod lengths;
-pub mod messages;
+mod messages;
 pub mod names;
 pub mod ocb;
 pub mod sbox;

@@ -3,7 +3,7 @@
 use crate::data::{Data, DeviceSlice};
 use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
-use crate::lengths::{ALL_TAGS, FULL_TAGS, NONCES_OF_12, check_limit};
+use crate::lengths::{ALL_TAGS, FULL_TAGS, Lengths, NONCES_OF_12, check_limit};
 pub use crate::tag::{Status, Tag};
 use crate::{gcm, ocb};
 
@@ -170,30 +170,17 @@ impl FusedAead {
         }
     }
 
-    /// True for GCM.
-    pub const fn is_gcm(self) -> bool {
-        matches!(self, FusedAead::GcmSeal | FusedAead::GcmOpen)
-    }
-
     /// Checks the lengths of nonce, tag, data and associated data. A device that gets a message without a
     /// mode calls this function first.
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].
     pub fn check_lengths(self, message: &AeadMessage<'_>) -> Result<()> {
-        let (mode, nonces, tags, limit) = match self.sealing() {
-            FusedAead::OcbSeal | FusedAead::OcbOpen => ("OCB", ocb::NONCES, ALL_TAGS, ocb::MAX_DATA),
-            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
-                ("GCM-SIV", NONCES_OF_12, FULL_TAGS, gcm::MAX_GCM_SIV)
-            }
-            FusedAead::GcmSeal | FusedAead::GcmOpen => {
-                ("fused GCM", NONCES_OF_12, ALL_TAGS, gcm::MAX_AAD_OR_IV)
-            }
-        };
+        let (mode, nonces, tags, _, most_aad) = self.limits();
         nonces.check_nonce(mode, message.nonce.len())?;
         tags.check_tag(mode, message.tag.len())?;
         self.check_data_len(message.data.len())?;
-        check_limit(mode, "associated data", message.aad.len() as u64, limit)
+        check_limit(mode, "associated data", message.aad.len() as u64, most_aad)
     }
 
     /// Checks the length of the data of a message.
@@ -201,12 +188,20 @@ impl FusedAead {
     /// # Errors
     /// [`Error::TooLong`].
     pub fn check_data_len(self, len: usize) -> Result<()> {
-        let (mode, limit) = match self.sealing() {
-            FusedAead::OcbSeal | FusedAead::OcbOpen => ("OCB", ocb::MAX_DATA),
-            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => ("GCM-SIV", gcm::MAX_GCM_SIV),
-            FusedAead::GcmSeal | FusedAead::GcmOpen => ("GCM", gcm::MAX_DATA),
-        };
-        check_limit(mode, "data", len as u64, limit)
+        let (mode, _, _, most_data, _) = self.limits();
+        check_limit(mode, "data", len as u64, most_data)
+    }
+
+    /// The name, the lengths of nonces and tags, and the maximum lengths of data and associated data in bytes.
+    const fn limits(self) -> (&'static str, Lengths, Lengths, u64, u64) {
+        use FusedAead::*;
+        match self {
+            GcmSeal | GcmOpen => ("fused GCM", NONCES_OF_12, ALL_TAGS, gcm::MAX_DATA, gcm::MAX_AAD_OR_IV),
+            OcbSeal | OcbOpen => ("OCB", ocb::NONCES, ALL_TAGS, ocb::MAX_DATA, ocb::MAX_DATA),
+            GcmSivSeal | GcmSivOpen => {
+                ("GCM-SIV", NONCES_OF_12, FULL_TAGS, gcm::MAX_GCM_SIV, gcm::MAX_GCM_SIV)
+            }
+        }
     }
 }
 
@@ -434,16 +429,13 @@ pub struct Work<'w, 'd> {
     pub task: Task<'w, 'd>,
 }
 
-/// A pass or a fused AEAD, over messages that are listed on the host or described on the device.
+/// A pass over segments, or a fused AEAD over messages. The methods give access to both by index.
 #[derive(Debug)]
 pub enum Task<'w, 'd> {
     /// One pass over many segments of many messages.
     Pass(Pass, &'w mut [Segment<'d>]),
     /// One fused AEAD over many messages.
     Fused(FusedAead, &'w mut [AeadMessage<'d>]),
-    /// A pass or a fused AEAD over messages that arrays in device memory describe. Support is optional: a device returns
-    /// [`Error::Unsupported`] if it has no memory or does not read such arrays.
-    Table(Operation, Box<Table>),
 }
 
 impl Task<'_, '_> {
@@ -452,17 +444,12 @@ impl Task<'_, '_> {
         match self {
             Task::Pass(pass, _) => Operation::Pass(*pass),
             Task::Fused(fused, _) => Operation::Fused(*fused),
-            Task::Table(operation, _) => *operation,
         }
     }
 
     /// The size of the keys. `None` if there are no messages.
     pub fn key_size(&self) -> Option<KeySize> {
-        match self {
-            Task::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
-            Task::Fused(_, messages) => messages.first().map(|message| message.key.size()),
-            Task::Table(_, table) => Some(table.key_size),
-        }
+        (!self.is_empty()).then(|| self.key(0).size())
     }
 }
 

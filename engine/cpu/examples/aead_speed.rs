@@ -161,9 +161,6 @@ fn calls<'a>(
             }
         }
     }
-    if let Ok(aws) = kernel_by_name(cpu, "cpu/aws-lc") {
-        all.push(("GcmSeal AWS-LC".into(), task(cpu, aws, FusedAead::GcmSeal, key, size)));
-    }
     for aead in [Aead::Gcm, Aead::Ocb, Aead::GcmSiv] {
         all.push((format!("{aead:?}Seal mode"), mode(planner, aead, false, key, size)));
         all.push((format!("{aead:?}Open mode"), mode(planner, aead, true, key, size)));

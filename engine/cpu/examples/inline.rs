@@ -7,6 +7,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use lockstep_core::work::Pass;
 use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, Span};
 use lockstep_cpu::soft::{Soft, Width};
 
@@ -62,15 +63,16 @@ fn keys(table: &Table, kernel: InlineKernel, bits: usize) {
     row("ECB decryption", &mut |data| key.ecb_decrypt(Span::in_place(data)));
     row("CBC", &mut |data| key.cbc_encrypt(&mut register, Span::in_place(data)));
     row("CBC decryption", &mut |data| key.cbc_decrypt(&mut register, Span::in_place(data)));
-    row("CFB128", &mut |data| key.cfb128_encrypt(&mut register, Span::in_place(data)));
+    for (mode, pass) in [
+        ("CFB128", Pass::Cfb128Encrypt),
+        ("CFB8", Pass::Cfb8Encrypt),
+        ("CFB8 decryption", Pass::Cfb8Decrypt),
+        ("CFB1", Pass::Cfb1Encrypt),
+        ("OFB", Pass::Ofb),
+    ] {
+        row(mode, &mut |data| key.serial(pass, &mut register, 8 * data.len(), Span::in_place(data)));
+    }
     row("CFB128 decryption", &mut |data| key.cfb128_decrypt(&mut register, Span::in_place(data)));
-    row("CFB8", &mut |data| key.cfb8_encrypt(&mut register, Span::in_place(data)));
-    row("CFB8 decryption", &mut |data| key.cfb8_decrypt(&mut register, Span::in_place(data)));
-    row("CFB1", &mut |data| {
-        let bits = 8 * data.len();
-        key.cfb1_encrypt(&mut register, Span::in_place(data), bits);
-    });
-    row("OFB", &mut |data| key.ofb(&mut register, Span::in_place(data)));
     row("CTR", &mut |data| key.ctr(&mut register, Span::in_place(data)));
     row("CTR less a byte", &mut |data| {
         let short = data.len() - 1;

@@ -1,4 +1,4 @@
-//! The CPU backend: AES instructions of x86-64 and Arm, a bitsliced kernel for any processor, and AWS-LC's GCM.
+//! The CPU backend: AES instructions of x86-64 and Arm, and a bitsliced kernel for any processor.
 //!
 //! Each module depends only on modules in rows above its own:
 //!
@@ -9,7 +9,7 @@
 //! | `kernels` | the list of kernels |
 //! | `host`, `threads` | data in host memory; distribution of large work over threads |
 //! | `message` | GCM, GCM-SIV and OCB3, for messages at once and in pieces, generic over the kernel |
-//! | [`device`] | the processor as a device of `lockstep-core`: passes over segments, costs, AWS-LC's GCM |
+//! | [`device`] | the processor as a device of `lockstep-core`: passes over segments, costs |
 //! | [`inline`] | calls on one piece of one message, on the calling thread |
 
 pub mod device;

@@ -8,6 +8,7 @@ use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Key};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::check_block;
 use crate::executor::Executor;
 use crate::incremental::{BlockIo, KeyedExecutor, Planned, SliceIo};
 use crate::message::{Cipher, Direction};
@@ -68,9 +69,7 @@ pub fn run<E: KeyedExecutor>(
     io: &mut impl BlockIo,
 ) -> Result<(), E::Error> {
     let len = io.len();
-    if len < 16 {
-        return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
-    }
+    check_block("CBC-CTS", len)?;
     if io.room() < len {
         return Err(Error::OutputLength { needed: len, got: io.room() }.into());
     }

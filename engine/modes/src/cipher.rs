@@ -6,7 +6,7 @@ use lockstep_core::{Block, Error, KeySize, Result};
 
 use crate::executor::Executor;
 use crate::message::{Cipher, CipherKey, Direction, Message};
-use crate::xts;
+use crate::{check_block, xts};
 
 impl Cipher {
     /// Processes one message without allocating memory. The IV is updated as documented for
@@ -38,7 +38,7 @@ impl Cipher {
     /// Processes a batch of messages, with one call of the device for each key size.
     ///
     /// # Errors
-    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`], with all messages
+    /// [`Error::NotWholeBlocks`], [`Error::DataLength`], [`Error::TooLong`] or [`Error::ModeKey`], with all messages
     /// unchanged; errors of devices.
     pub fn run(
         self,
@@ -74,8 +74,10 @@ impl Cipher {
     fn check(self, key: &CipherKey, data: &Data<'_>) -> Result<()> {
         self.check_key(key)?;
         match self {
-            Cipher::Xts if data.len() < 16 => Err(Error::XtsTooShort { got: data.len() }),
-            Cipher::Xts => xts::check_unit(data.len() as u64),
+            Cipher::Xts => {
+                check_block("XTS", data.len())?;
+                xts::check_unit(data.len() as u64)
+            }
             Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc if !data.len().is_multiple_of(16) => {
                 Err(Error::NotWholeBlocks { mode: self.name(), extra: data.len() % 16 })
             }

@@ -9,11 +9,11 @@ use zeroize::Zeroizing;
 
 use crate::absorb::{self, Side};
 use crate::executor::Executor;
-use crate::{Direction, ecb, pieces, transfer};
+use crate::{Direction, check_block, ecb, pieces, transfer};
 use lockstep_core::data::Data;
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{Pass, Segment};
-use lockstep_core::{Block, Error, Key, Result};
+use lockstep_core::{Block, Key, Result};
 
 /// A key of HCTR2 with the values that are derived from it.
 pub struct Hctr2Key {
@@ -62,9 +62,7 @@ pub fn run(
     tweak: &[u8],
     mut data: Data<'_>,
 ) -> Result<()> {
-    if data.len() < 16 {
-        return Err(Error::DataLength { mode: "HCTR2", expected: "at least 16 bytes", got: data.len() });
-    }
+    check_block("HCTR2", data.len())?;
     let of_tweak = key.hash_of_tweak(executor, tweak, data.len() - 16)?;
     let mut m = Zeroizing::new([0; 16]);
     transfer::fetch_input(executor, &data, 0, &mut *m)?;

@@ -114,6 +114,11 @@ fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMess
     executor.run_fused(fused, messages).inspect_err(|_| invalidate(executor, messages))
 }
 
+/// Checks that data consist of at least one block.
+fn check_block(mode: &'static str, got: usize) -> Result<()> {
+    if got >= 16 { Ok(()) } else { Err(Error::DataLength { mode, expected: "at least 16 bytes", got }) }
+}
+
 /// Marks all messages as not processed, and zeroes their tags and outputs, so that no partial result remains. An authenticated
 /// mode calls this function after an error of a fused AEAD, of the first pass that writes outputs, or of any later step: the
 /// outputs, including data in place, are then invalid. After an error of an earlier step, the messages are unchanged, so this

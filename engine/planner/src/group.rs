@@ -11,7 +11,6 @@ use lockstep_core::backend::{
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
-use lockstep_core::messages::Messages;
 use lockstep_core::share;
 use lockstep_core::work::{AeadMessage, Operation, Task, Work};
 
@@ -171,7 +170,7 @@ impl Device for Group {
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let (operation, stream) = (work.task.operation(), work.stream);
-        let Ok(mut all) = Messages::of(work.task) else { return Err(self.out_of_reach(NOT_HOST)) };
+        let mut all = work.task;
         if all.is_empty() {
             return Ok(Completion::Done);
         }
@@ -183,13 +182,13 @@ impl Device for Group {
             return Err(self.out_of_reach(NOT_HOST));
         }
         let outcome = match all.reborrow() {
-            Messages::Pass(pass, segments) => {
+            Task::Pass(pass, segments) => {
                 let shares = self.shares(&costs, segments.iter().map(|segment| segment.data.len()).sum());
                 share::segments(pass, segments, &shares, |lists| {
                     self.run_lists(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
                 })
             }
-            Messages::Fused(fused, messages) => {
+            Task::Fused(fused, messages) => {
                 let weight =
                     |message: &AeadMessage<'_>| message.data.len() + message.aad.len() + MESSAGE_WEIGHT;
                 let shares = self.shares(&costs, messages.iter().map(weight).sum());

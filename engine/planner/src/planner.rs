@@ -174,7 +174,7 @@ impl<'p> Plan<'p> {
     /// verified, because their keys never reach the host.
     fn verifier(&self, task: &Task<'_, '_>) -> Option<Verifier<'p>> {
         let Plan { planner, device, kernel, .. } = *self;
-        if planner.verify == Verify::Off || device.is_trusted() || matches!(task, Task::Table(..)) {
+        if planner.verify == Verify::Off || device.is_trusted() {
             return None;
         }
         let trusted = planner.trusted.as_deref()?;
@@ -383,32 +383,21 @@ impl Planner {
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
         let wanted = Wanted { operation, key, shape: work.into(), resident, trusted_only: false };
-        if resident.is_none()
-            && let Some((device, kernel)) = self.sole(operation, key, wanted.shape.bytes)
-        {
-            return Ok(Plan { planner: self, device, kernel, queued: None });
-        }
-        self.choose(wanted)
+        self.sole(wanted).map_or_else(|| self.choose(wanted), Ok)
     }
 
-    /// The device and the kernel for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be
-    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work. This function counts the
-    /// estimated time of the work. If it returns `None`, the caller therefore calls [`Planner::choose`] and not [`Planner::plan`], which
-    /// would count the time again.
+    /// The plan for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be the fastest, and
+    /// discovery is not due. A choice would take a large part of the time of short work. This function counts the estimated time of the
+    /// work, so it must be called once for each call.
     #[inline]
-    pub(crate) fn sole(
-        &self,
-        operation: Operation,
-        key: KeySize,
-        bytes: usize,
-    ) -> Option<(&dyn Device, KernelId)> {
+    fn sole(&self, Wanted { operation, key, shape, resident, .. }: Wanted) -> Option<Plan<'_>> {
         let table = self.table();
-        let (candidate, ns_per_byte) = table.choice(operation, key).sole()?;
+        let (candidate, ns_per_byte) = table.choice(operation, key).sole().filter(|_| resident.is_none())?;
         let has_choice = table.has_rivals() || table.has_failures() || self.decisions.is_some();
-        if has_choice || self.count_sole_work(bytes, ns_per_byte) {
+        if has_choice || self.count_sole_work(shape.bytes, ns_per_byte) {
             return None;
         }
-        Some((&*table.entry_of(candidate).device, candidate.kernel))
+        Some(self.plan_of(table, candidate))
     }
 
     /// Adds the estimated time of work on the only known device to the total time. Returns true if a kernel has to be chosen,
@@ -427,7 +416,7 @@ impl Planner {
     /// Waits for work. If the device fails, counts the failure. Usually the device has already finished; this case is
     /// handled first, so that the large value of a pending completion is not copied.
     #[inline]
-    pub(crate) fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
+    fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
         let outcome = match submitted {
             Ok(Completion::Done) => return Ok(()),
             Ok(pending) => pending.wait(),
@@ -441,7 +430,7 @@ impl Planner {
     }
 
     /// The fastest candidate, without the shortcut of [`Planner::sole`].
-    pub(crate) fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
+    fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
         let Wanted { operation, key, shape, resident, .. } = wanted;
         let mut table = self.table();
         if resident.is_some_and(|id| table.entry(id).is_none()) {

@@ -25,7 +25,6 @@ mod resident;
 
 use lockstep_core::backend::{Completion, Device, KernelId};
 use lockstep_core::data::{Data, HostData};
-use lockstep_core::messages::Messages;
 use lockstep_core::work::{
     AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Work,
 };
@@ -111,7 +110,7 @@ struct Originals(Vec<Option<Zeroizing<Vec<u8>>>>);
 
 impl Originals {
     /// Copies the input that the work overwrites. `None` if there is not enough memory.
-    fn keep(messages: &Messages<'_, '_>) -> Option<Originals> {
+    fn keep(messages: &Task<'_, '_>) -> Option<Originals> {
         let mut copies = Vec::new();
         copies.try_reserve_exact(messages.len()).ok()?;
         for index in 0..messages.len() {
@@ -124,7 +123,7 @@ impl Originals {
     }
 
     /// The input of a message, even after the work has overwritten it.
-    fn input<'a>(&'a self, messages: &'a Messages<'_, '_>, index: usize) -> &'a [u8] {
+    fn input<'a>(&'a self, messages: &'a Task<'_, '_>, index: usize) -> &'a [u8] {
         match (&self.0[index], messages.data(index)) {
             (Some(copy), _) => copy,
             (None, Data::Host(data)) => data.input(),
@@ -134,11 +133,11 @@ impl Originals {
 }
 
 /// True for a message of an AEAD that was refused. Its output is all zeros.
-fn is_refused(all: &Messages<'_, '_>, index: usize) -> bool {
+fn is_refused(all: &Task<'_, '_>, index: usize) -> bool {
     all.aead(index).is_some_and(|message| message.status != Status::Done)
 }
 
-fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] {
+fn output<'a>(messages: &'a mut Task<'_, '_>, index: usize) -> &'a mut [u8] {
     match messages.data_mut(index) {
         Data::Host(data) => data.output(),
         _ => &mut [],
@@ -163,22 +162,16 @@ fn pass_of(operation: Operation) -> Result<Pass> {
 }
 
 /// The nonce of a message of OCB3 and the length of its tag. The offsets are computed from these two values.
-fn ocb_nonce<'d>(all: &Messages<'_, 'd>, index: usize) -> Option<(&'d [u8], usize)> {
-    let Messages::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen, messages) = all else { return None };
+fn ocb_nonce<'d>(all: &Task<'_, 'd>, index: usize) -> Option<(&'d [u8], usize)> {
+    let Task::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen, messages) = all else { return None };
     Some((messages[index].nonce, messages[index].tag.len()))
-}
-
-/// The messages of a task. Their lengths are checked, because the chaining states and offsets that the verification computes
-/// require valid nonces.
-fn checked<'w, 'd>(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>> {
-    let Ok(messages) = Messages::of(task) else { unreachable!("the planner verifies no tables") };
-    messages.check_lengths()?;
-    Ok(messages)
 }
 
 /// Runs work and verifies the results. Returns the reason if the trusted planner did the work.
 pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Incident>> {
-    let mut messages = checked(work.task)?;
+    let mut messages = work.task;
+    // The chaining states and offsets that the verification computes require valid nonces.
+    messages.check_lengths()?;
     let (operation, states) = (messages.operation(), messages.states());
     let call = Call { verifier, operation, pass: pass_of(operation)?, states: &states };
     // If an operation writes to its data, the device refuses read-only data.
@@ -199,7 +192,8 @@ pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(verifier, work.stream, checked(work.task)?, Waits::Later)
+    work.task.check_lengths()?;
+    resident::start(verifier, work.stream, work.task, Waits::Later)
         .map(|started| Completion::Pending(Box::new(started)))
 }
 
@@ -213,7 +207,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn run_resident(&self, stream: Stream, all: &mut Messages<'_, '_>) -> Result<()> {
+    fn run_resident(&self, stream: Stream, all: &mut Task<'_, '_>) -> Result<()> {
         let verifier = self.verifier;
         let zeroed = resident::start(verifier, stream, all.reborrow(), Waits::Now)?.finish()?;
         // Only the output of refused messages may be all zeros.
@@ -227,7 +221,7 @@ impl Call<'_> {
     }
 
     /// Returns the reason if the trusted planner did the work.
-    fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Incident>> {
+    fn run_on_host(&self, all: &mut Task<'_, '_>) -> Result<Option<Incident>> {
         let verifier = &self.verifier;
         let no_memory = || {
             let reason = "no memory to verify its results by".into();
@@ -240,7 +234,7 @@ impl Call<'_> {
         };
         let outcome = verifier
             .device
-            .submit(verifier.kernel, Task::from(all.reborrow()).into())
+            .submit(verifier.kernel, all.reborrow().into())
             .and_then(Completion::wait)
             .and_then(|()| self.agrees(&originals, all));
         let incident = match outcome {
@@ -263,7 +257,7 @@ impl Call<'_> {
     }
 
     /// Marks all messages as not processed, and restores the chaining states.
-    fn reset(&self, all: &mut Messages<'_, '_>) {
+    fn reset(&self, all: &mut Task<'_, '_>) {
         all.invalidate(true);
         for (index, state) in self.states.iter().enumerate() {
             all.set_chaining_state(index, *state);
@@ -271,11 +265,11 @@ impl Call<'_> {
     }
 
     /// Does the work with the trusted devices.
-    fn run_trusted(&self, all: Messages<'_, '_>) -> Result<()> {
+    fn run_trusted(&self, all: Task<'_, '_>) -> Result<()> {
         let trusted = self.verifier.trusted;
         match all {
-            Messages::Pass(pass, segments) => trusted.run_pass(pass, segments),
-            Messages::Fused(fused, messages) => {
+            Task::Pass(pass, segments) => trusted.run_pass(pass, segments),
+            Task::Fused(fused, messages) => {
                 let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
                 let run = match fused {
                     FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::run,
@@ -288,7 +282,7 @@ impl Call<'_> {
     }
 
     /// True if the results are right, as far as they are verified. `None` if there is not enough memory.
-    fn agrees(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> Result<Option<bool>> {
+    fn agrees(&self, originals: &Originals, all: &mut Task<'_, '_>) -> Result<Option<bool>> {
         let count = all.len();
         if self.verifier.verify == Verify::Full {
             return self.whole_messages_agree(originals, all, &(0..count).collect::<Vec<_>>());
@@ -308,7 +302,7 @@ impl Call<'_> {
     }
 
     /// Compares the chaining states after whole blocks with the states that follow from input and output.
-    fn chaining_states_agree(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> bool {
+    fn chaining_states_agree(&self, originals: &Originals, all: &mut Task<'_, '_>) -> bool {
         (0..all.len()).all(|index| {
             let bytes = all.data(index).len();
             if bytes < 16 || !bytes.is_multiple_of(16) {
@@ -321,7 +315,7 @@ impl Call<'_> {
     }
 
     /// Computes sampled blocks again.
-    fn samples_agree(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> Result<bool> {
+    fn samples_agree(&self, originals: &Originals, all: &mut Task<'_, '_>) -> Result<bool> {
         // The output of a refused message is all zeros.
         let lengths: Vec<usize> =
             (0..all.len()).map(|i| if is_refused(all, i) { 0 } else { all.data(i).len() }).collect();
@@ -346,7 +340,7 @@ impl Call<'_> {
     fn whole_messages_agree(
         &self,
         originals: &Originals,
-        all: &mut Messages<'_, '_>,
+        all: &mut Task<'_, '_>,
         chosen: &[usize],
     ) -> Result<Option<bool>> {
         let reads_only = self.operation.is_read_only();
@@ -360,7 +354,7 @@ impl Call<'_> {
         let again = chosen.iter().zip(&mut copies).zip(blocks.iter_mut());
         let mut statuses = Vec::new();
         match &*all {
-            Messages::Pass(pass, segments) => {
+            Task::Pass(pass, segments) => {
                 let mut again: Vec<Segment<'_>> = again
                     .map(|((&index, copy), state)| {
                         let data = match reads_only {
@@ -370,9 +364,9 @@ impl Call<'_> {
                         Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
                     })
                     .collect();
-                self.run_trusted(Messages::Pass(*pass, &mut again))?;
+                self.run_trusted(Task::Pass(*pass, &mut again))?;
             }
-            Messages::Fused(fused, messages) => {
+            Task::Fused(fused, messages) => {
                 let mut again: Vec<AeadMessage<'_>> = again
                     .map(|((&index, copy), block)| {
                         let AeadMessage { key, nonce, aad, ref tag, .. } = messages[index];
@@ -384,7 +378,7 @@ impl Call<'_> {
                         AeadMessage { key, nonce, aad, data, tag, status }
                     })
                     .collect();
-                self.run_trusted(Messages::Fused(*fused, &mut again))?;
+                self.run_trusted(Task::Fused(*fused, &mut again))?;
                 statuses.extend(again.iter().map(|message| message.status));
             }
         }

@@ -7,7 +7,7 @@ use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::Completion as WorkCompletion;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{Operation, Table, Task, Work};
+use lockstep::hazmat::work::{Operation, Table};
 
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
@@ -168,7 +168,7 @@ fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_voi
         let planner: &'static Planner = unsafe { &*planner };
         let (key, shape) = (table.key_size, shape(&table));
         let plan = planner.plan(operation, key, shape, Some(table.from.device()))?;
-        Ok(plan.submit(Work { stream: handle(stream), task: Task::Table(operation, Box::new(table)) })?)
+        Ok(plan.device.submit_table(plan.kernel, handle(stream), operation, &table)?)
     })?;
     Ok(Completion { work, engine, starter: thread::current().id() })
 }

@@ -275,9 +275,7 @@ fn core_code(error: &CoreError) -> c_int {
         }
         CoreError::IvLength { .. } => LOCKSTEP_ERROR_NONCE,
         CoreError::TagLength { .. } => LOCKSTEP_ERROR_TAG,
-        CoreError::NotWholeBlocks { .. } | CoreError::DataLength { .. } | CoreError::XtsTooShort { .. } => {
-            LOCKSTEP_ERROR_LENGTH
-        }
+        CoreError::NotWholeBlocks { .. } | CoreError::DataLength { .. } => LOCKSTEP_ERROR_LENGTH,
         CoreError::TooLong { .. } => LOCKSTEP_ERROR_TOO_LONG,
         CoreError::OutputLength { .. } => LOCKSTEP_ERROR_OUTPUT,
         CoreError::Order { .. } => LOCKSTEP_ERROR_ORDER,

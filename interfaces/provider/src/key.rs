@@ -83,7 +83,7 @@ impl ContextKey {
     /// Runs a pass on this thread, whatever the size of the data.
     #[inline(always)]
     pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
-        let (key, bits) = (&self.inline, 8 * data.len());
+        let key = &self.inline;
         match pass {
             Pass::Ctr => key.ctr(state, data),
             Pass::Ctr32 => key.ctr32(state, data),
@@ -91,14 +91,8 @@ impl ContextKey {
             Pass::EcbDecrypt => key.ecb_decrypt(data),
             Pass::CbcEncrypt => key.cbc_encrypt(state, data),
             Pass::CbcDecrypt => key.cbc_decrypt(state, data),
-            Pass::Cfb128Encrypt => key.cfb128_encrypt(state, data),
             Pass::Cfb128Decrypt => key.cfb128_decrypt(state, data),
-            Pass::Cfb8Encrypt => key.cfb8_encrypt(state, data),
-            Pass::Cfb8Decrypt => key.cfb8_decrypt(state, data),
-            Pass::Cfb1Encrypt => key.cfb1_encrypt(state, data, bits),
-            Pass::Cfb1Decrypt => key.cfb1_decrypt(state, data, bits),
-            Pass::Ofb => key.ofb(state, data),
-            _ => unreachable!("contexts run no other passes with output"),
+            _ => key.serial(pass, state, 8 * data.len(), data),
         }
     }
 }

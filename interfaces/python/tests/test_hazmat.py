@@ -56,13 +56,6 @@ def test_modes_that_pyca_lacks(key):
         assert hazmat.hctr2_decrypt(key, b"other", encrypted) != message
 
 
-def test_messages_name_operations_in_words():
-    with lockstep.use(kernel="cpu/aws-lc"):
-        for mode, words in (("XTS", "XTS encryption"), ("CFB", "CFB encryption"), ("CTR", "CTR")):
-            with pytest.raises(ValueError, match=f"cpu/aws-lc cannot do {words}: choose another"):
-                hazmat.encrypt(mode, data(32), data(32), data(16))
-
-
 def test_macs_and_wrapped_keys(key):
     for size in (0, 1, 16, 100, 100_000):
         message, nonce = data(size), data(12)

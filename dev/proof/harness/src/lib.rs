@@ -13,6 +13,7 @@ pub mod task;
 use std::mem::MaybeUninit;
 use std::slice;
 
+use lockstep_core::work::Pass;
 use lockstep_cpu::inline::{self, Block, InlineKernel, InlineKey, Span};
 use lockstep_cpu::soft::{Soft, Width};
 
@@ -120,45 +121,41 @@ modes! {
     proof_ctr32 = ctr32(counter);
     proof_cbc_encrypt = cbc_encrypt(iv);
     proof_cbc_decrypt = cbc_decrypt(iv);
-    proof_cfb128_encrypt = cfb128_encrypt(iv);
     proof_cfb128_decrypt = cfb128_decrypt(iv);
-    proof_cfb8_encrypt = cfb8_encrypt(iv);
-    proof_cfb8_decrypt = cfb8_decrypt(iv);
-    proof_ofb = ofb(iv);
     proof_xts_encrypt = xts_encrypt(tweak);
     proof_xts_decrypt = xts_decrypt(tweak);
 }
 
-/// Encrypts whole bytes with CFB1.
-///
-/// # Safety
-/// The pointers are valid for `len` bytes, and are equal or do not overlap.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn proof_cfb1_encrypt(
-    key: &InlineKey,
-    iv: &mut Block,
-    src: *const u8,
-    dst: *mut u8,
-    len: usize,
-) {
-    // SAFETY: the caller guarantees the conditions of `# Safety`.
-    key.cfb1_encrypt(iv, unsafe { span(src, dst, len) }, 8 * len);
+/// Defines functions for serial modes. Each processes `len` bytes.
+macro_rules! serial_modes {
+    ($($name:ident = $pass:ident;)*) => {
+        $(
+            /// Encrypts or decrypts with this pass.
+            ///
+            /// # Safety
+            /// The pointers are valid for `len` bytes, and are equal or do not overlap.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                key: &InlineKey,
+                iv: &mut Block,
+                src: *const u8,
+                dst: *mut u8,
+                len: usize,
+            ) {
+                // SAFETY: the caller guarantees the conditions of `# Safety`.
+                key.serial(Pass::$pass, iv, 8 * len, unsafe { span(src, dst, len) });
+            }
+        )*
+    };
 }
 
-/// Decrypts whole bytes with CFB1.
-///
-/// # Safety
-/// The pointers are valid for `len` bytes, and are equal or do not overlap.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn proof_cfb1_decrypt(
-    key: &InlineKey,
-    iv: &mut Block,
-    src: *const u8,
-    dst: *mut u8,
-    len: usize,
-) {
-    // SAFETY: the caller guarantees the conditions of `# Safety`.
-    key.cfb1_decrypt(iv, unsafe { span(src, dst, len) }, 8 * len);
+serial_modes! {
+    proof_cfb128_encrypt = Cfb128Encrypt;
+    proof_cfb8_encrypt = Cfb8Encrypt;
+    proof_cfb8_decrypt = Cfb8Decrypt;
+    proof_cfb1_encrypt = Cfb1Encrypt;
+    proof_cfb1_decrypt = Cfb1Decrypt;
+    proof_ofb = Ofb;
 }
 
 /// Encrypts one block in place.

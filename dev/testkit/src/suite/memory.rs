@@ -237,8 +237,8 @@ pub fn tables(subject: &Subject) {
             tags: Some(made_tags.slice()),
             status: status.slice(),
         };
-        let task = Task::Table(operation, Box::new(table));
-        let completion = match subject.device.submit(subject.kernel, task.into()) {
+        let submitted = subject.device.submit_table(subject.kernel, Stream::default(), operation, &table);
+        let completion = match submitted {
             // Tables are optional, but a device must support them for all of its operations or for none.
             Err(Error::Unsupported { .. }) if !has_tables => return,
             submitted => submitted.unwrap(),

@@ -166,7 +166,7 @@ pub fn wrong_shapes_are_refused(subject: &Subject) {
         let error = Cipher::Xts
             .one(planner, Direction::Encrypt, &xts_key, &mut iv, Data::in_place(&mut vec![0; len]))
             .unwrap_err();
-        assert_eq!(error, Error::XtsTooShort { got: len });
+        assert_eq!(error, Error::DataLength { mode: "XTS", expected: "at least 16 bytes", got: len });
     }
     let too_long = xts::MAX_DATA_UNIT as usize + 16;
     let error = Cipher::Xts

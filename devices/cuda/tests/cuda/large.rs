@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Status, Stream, Table, Tag, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Status, Stream, Table, Tag};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Message};
 use lockstep_planner::group::Group;
@@ -174,8 +174,9 @@ fn gcm_of_long_messages_of_a_table() {
                 tags: Some(given.slice()),
                 status: status.slice(),
             };
-            let task = Task::Table(Operation::Fused(fused), Box::new(table));
-            device.submit(KernelId(0), task.into()).unwrap().wait().unwrap();
+            let operation = Operation::Fused(fused);
+            let submitted = device.submit_table(KernelId(0), Stream::default(), operation, &table);
+            submitted.unwrap().wait().unwrap();
             assert!(download(&**data) == *output, "{fused:?}, one key: {shared}");
             let refused = if opens { Status::AuthenticationFailed } else { Status::Done };
             let done = Status::Done;

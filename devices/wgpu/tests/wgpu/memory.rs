@@ -379,8 +379,8 @@ fn messages_outside_of_a_table_are_refused() {
         status: status.slice(),
     };
     let run = |table: Table| {
-        let task = Task::Table(Operation::Pass(Pass::EcbEncrypt), Box::new(table));
-        device.submit(KernelId(0), task.into())?.wait()
+        let operation = Operation::Pass(Pass::EcbEncrypt);
+        device.submit_table(KernelId(0), Stream::default(), operation, &table)?.wait()
     };
     run(table.clone()).unwrap();
     assert_eq!(download(memory, &*status), [1, 0, 0, 0, 1]);
@@ -420,8 +420,8 @@ fn a_table_that_fails_leaves_its_messages_pending() {
         tags: None,
         status: status.slice(),
     };
-    let task = Task::Table(Operation::Pass(Pass::EcbEncrypt), Box::new(table));
-    let failed = device.submit(KernelId(0), task.into()).map(|_| ());
+    let operation = Operation::Pass(Pass::EcbEncrypt);
+    let failed = device.submit_table(KernelId(0), Stream::default(), operation, &table).map(|_| ());
     assert!(matches!(failed, Err(Error::DeviceFailed { .. })), "{failed:?}");
     assert_eq!(download(memory, &*status), [Status::Pending as u8]);
     assert!(download(memory, &*data_there) == data, "nothing was submitted");

@@ -1,7 +1,5 @@
 //! The processor as a device: its kernels, their costs, and the number of threads.
 
-#[cfg(feature = "aws-lc")]
-mod aws_lc;
 mod passes;
 mod serial;
 
@@ -14,9 +12,6 @@ use lockstep_core::{KeySize, Result};
 
 pub use crate::host::CPU;
 use crate::kernels::{self, AnyKernel, with_kernel};
-
-/// The name of the kernel that is not in the list of kernels: AWS-LC supplies only GCM of whole messages.
-pub(crate) const AWS_LC: &str = "cpu/aws-lc";
 
 /// Options of the CPU backend.
 #[derive(Debug, Clone, Default)]
@@ -48,20 +43,12 @@ impl Backend for CpuBackend {
     }
 }
 
-/// The code that runs the tasks of one kernel of this device.
-#[derive(Clone, Copy)]
-enum Runner {
-    Kernel(AnyKernel),
-    #[cfg(feature = "aws-lc")]
-    AwsLc,
-}
-
 /// The processor as a device.
 pub struct Cpu {
     /// The kernels; a [`KernelId`] is an index.
     infos: Vec<KernelInfo>,
     /// One for each of `infos`; `None` for a kernel that the processor cannot run.
-    runners: Vec<Option<Runner>>,
+    kernels: Vec<Option<AnyKernel>>,
     threads: usize,
 }
 
@@ -70,24 +57,18 @@ impl Cpu {
     pub fn new(options: &CpuOptions) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.threads.unwrap_or_else(available).max(1);
-        let mut cpu = Cpu { infos: Vec::new(), runners: Vec::new(), threads };
+        let mut cpu = Cpu { infos: Vec::new(), kernels: Vec::new(), threads };
         for (name, row, kernel) in kernels::all() {
             let missing = kernel.is_none().then(|| format!("this processor has no {}", row.lacks));
             let description = row.description;
             cpu.infos.push(KernelInfo { name, description, constant_time: true, missing });
-            cpu.runners.push(kernel.map(Runner::Kernel));
-        }
-        #[cfg(feature = "aws-lc")]
-        {
-            let description = "AWS-LC's fused GCM";
-            cpu.infos.push(KernelInfo { name: AWS_LC, description, constant_time: true, missing: None });
-            cpu.runners.push(Some(Runner::AwsLc));
+            cpu.kernels.push(kernel);
         }
         cpu
     }
 
-    fn runner(&self, id: KernelId) -> Option<Runner> {
-        *self.runners.get(usize::from(id.0))?
+    fn kernel(&self, id: KernelId) -> Option<AnyKernel> {
+        *self.kernels.get(usize::from(id.0))?
     }
 }
 
@@ -110,29 +91,16 @@ impl Device for Cpu {
     }
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
-        match self.runner(kernel)? {
-            Runner::Kernel(kernel) => passes::cost(kernel.row(), operation, key),
-            #[cfg(feature = "aws-lc")]
-            Runner::AwsLc => aws_lc::cost(operation, key),
-        }
+        passes::cost(self.kernel(kernel)?.row(), operation, key)
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, mut work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        let Some(runner) = self.runner(kernel) else {
+        let Some(any) = self.kernel(kernel) else {
             let name = self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name);
             return Err(work.task.operation().unsupported_by(name));
         };
         // The task is passed by reference, because a copy that follows the stores of its fields has to wait for them.
-        let (task, threads) = (&mut work.task, self.threads);
-        match runner {
-            Runner::Kernel(kernel) => run(kernel, task, threads)?,
-            #[cfg(feature = "aws-lc")]
-            Runner::AwsLc => {
-                let outcome = aws_lc::run(task, threads);
-                stack::wipe::<4>();
-                outcome?;
-            }
-        }
+        run(any, &mut work.task, self.threads)?;
         Ok(Completion::Done)
     }
 }

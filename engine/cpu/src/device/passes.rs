@@ -36,7 +36,6 @@ pub(super) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize)
             Ok(())
         }
         Task::Fused(fused, messages) => message::run(kernel, *fused, messages, threads),
-        Task::Table(operation, _) => Err(operation.unsupported_by(K::NAME)),
     }
 }
 

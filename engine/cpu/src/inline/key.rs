@@ -129,21 +129,12 @@ impl InlineKey {
         cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len() as u64, data);
         /// CBC decryption.
         cbc_decrypt(iv: &mut Block, data: Span<'_>) => cbc_decrypt(iv, data);
-        /// CFB128 encryption.
-        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb128Encrypt, iv, 8 * data.len() as u64, data);
         /// CFB128 decryption.
         cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
-        /// CFB8 encryption; any length.
-        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Encrypt, iv, 8 * data.len() as u64, data);
-        /// CFB8 decryption; any length.
-        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Decrypt, iv, 8 * data.len() as u64, data);
-        /// CFB1 encryption of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the
-        /// output are not changed.
-        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Encrypt, register, bits as u64, data);
-        /// CFB1 decryption of the first `bits` bits.
-        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Decrypt, register, bits as u64, data);
-        /// OFB.
-        ofb(iv: &mut Block, data: Span<'_>) => serial(Pass::Ofb, iv, 8 * data.len() as u64, data);
+        /// Encryption by CBC or CFB128, encryption or decryption by CFB8 or CFB1, or OFB, as `pass` states. CFB8 and CFB1 take any
+        /// length. CFB1 processes the first `bits` bits: the most significant bit of each byte is the first, and later bits of the
+        /// output are not changed. In other modes, `bits` is the length of the data.
+        serial(pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) => serial(pass, register, bits as u64, data);
         /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
         /// including a partial one.
         ctr(counter: &mut Block, data: Span<'_>) => ctr(counter, data);

@@ -52,12 +52,8 @@ impl InlineKernel {
         with_kernel!(self.0, kernel => context::expands_in_place(kernel))
     }
 
-    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. AWS-LC supplies only GCM of whole
-    /// messages, so the name `cpu/aws-lc` selects the best kernel.
+    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it.
     pub fn by_name(name: &str) -> Option<InlineKernel> {
-        if cfg!(feature = "aws-lc") && name == device::AWS_LC {
-            return Some(InlineKernel::best());
-        }
         InlineKernel::all().find(|kernel| kernel.name() == name)
     }
 
@@ -75,8 +71,7 @@ impl InlineKernel {
     /// key is left on the stack.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::Unsupported`] for tables; errors of lengths; [`lockstep_core::Error::OutOfReach`] if the data are
-    /// not in host memory.
+    /// Errors of lengths; [`lockstep_core::Error::OutOfReach`] if the data are not in host memory.
     pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
         device::run(self.0, &mut task, 1)
     }

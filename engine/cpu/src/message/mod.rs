@@ -36,7 +36,7 @@ pub(crate) fn run<K: Kernel>(
 
 /// Checks all messages, expands their keys with `prepare`, and processes them with `run`. It is compiled for each AEAD.
 #[inline(always)]
-pub(crate) fn run_all<K: Kernel, T>(
+fn run_all<K: Kernel, T>(
     kernel: K,
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],

@@ -197,7 +197,5 @@ fn batches_of_gcm() {
     }
     for threads in [2, 3, 8] {
         assert!(run(own, threads) == one, "{threads} threads");
-        #[cfg(feature = "aws-lc")]
-        assert!(run("cpu/aws-lc", threads) == one, "AWS-LC, {threads} threads");
     }
 }

@@ -23,8 +23,7 @@ const PIECE: usize = 16 * 1024;
 /// The state of a message of GCM or CCM. The order of the calls is: associated data, [`pad`](CtrMac::pad), data, tag.
 #[derive(Clone)]
 pub struct CtrMac {
-    /// The pass of CTR: `Ctr32` for GCM, `Ctr` for CCM.
-    ctr: Pass,
+    /// The state of CTR, with the pass `Ctr32` for GCM, and `Ctr` for CCM.
     keystream: StreamState,
     mac: Mac,
     /// The counter block whose encryption masks the tag. In GCM, this block may be secret.
@@ -34,8 +33,8 @@ pub struct CtrMac {
 impl CtrMac {
     /// Starts a message of GCM. `first` is the counter block that is derived from the nonce.
     pub fn gcm(first: Zeroizing<Block>) -> CtrMac {
-        let keystream = StreamState::ctr(Pass::Ctr32, counter_after(Pass::Ctr32, &first, 1));
-        CtrMac { ctr: Pass::Ctr32, keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first: *first }
+        let keystream = StreamState::new(Pass::Ctr32, counter_after(Pass::Ctr32, &first, 1));
+        CtrMac { keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first: *first }
     }
 
     /// Starts a message of CCM with a nonce of 7 to 13 bytes. The caller must then call [`CtrMac::ccm_header`].
@@ -46,8 +45,8 @@ impl CtrMac {
         first[0] = (14 - nonce.len()) as u8;
         first[1..=nonce.len()].copy_from_slice(nonce);
         let second = (u128::from_be_bytes(first) + 1).to_be_bytes();
-        let keystream = StreamState::ctr(Pass::Ctr, second);
-        CtrMac { ctr: Pass::Ctr, keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
+        let keystream = StreamState::new(Pass::Ctr, second);
+        CtrMac { keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
     }
 
     /// Returns the input of CCM's MAC that precedes the associated data, in a buffer, and the number of its bytes (SP 800-38C,
@@ -119,19 +118,18 @@ impl CtrMac {
         direction: Direction,
         mut data: HostData<'_>,
     ) -> Result<(), E::Error> {
-        let mac_of_input = (self.ctr == Pass::Ctr32) == (direction == Direction::Decrypt);
+        let mac_of_input = (self.keystream.pass == Pass::Ctr32) == (direction == Direction::Decrypt);
         while data.len() > PIECE && !executor.takes_whole(data.len()) {
             let (piece, rest) = data.split_at(PIECE);
-            self.apply_piece(executor, direction, mac_of_input, piece)?;
+            self.apply_piece(executor, mac_of_input, piece)?;
             data = rest;
         }
-        self.apply_piece(executor, direction, mac_of_input, data)
+        self.apply_piece(executor, mac_of_input, data)
     }
 
     fn apply_piece<E: MacExecutor>(
         &mut self,
         executor: &mut E,
-        direction: Direction,
         mac_of_input: bool,
         mut piece: HostData<'_>,
     ) -> Result<(), E::Error> {
@@ -141,7 +139,7 @@ impl CtrMac {
         if mac_of_input {
             self.mac.update(executor, piece.input(), false)?;
         }
-        self.keystream.apply(executor, direction, piece.reborrow().into_span())?;
+        self.keystream.apply(executor, piece.reborrow().into_span())?;
         if !mac_of_input {
             self.mac.update(executor, piece.output(), false)?;
         }
@@ -162,7 +160,7 @@ impl CtrMac {
             self.mac.update(executor, lengths, false)?;
         }
         let mut tag = Zeroizing::new(*self.mac.state());
-        executor.run(self.ctr, &mut self.first, Span::in_place(&mut *tag))?;
+        executor.run(self.keystream.pass, &mut self.first, Span::in_place(&mut *tag))?;
         Ok(tag)
     }
 }
@@ -185,8 +183,8 @@ impl State for CtrMac {
         pairs: &mut [Pair<'_, '_, Self>],
         text: Side,
     ) -> Result<(), Error> {
-        let Some(Pair { state: CtrMac { ctr, mac, .. }, .. }) = pairs.first() else { return Ok(()) };
-        let (ctr, mac) = (*ctr, mac.pass);
+        let Some(Pair { state: CtrMac { keystream, mac, .. }, .. }) = pairs.first() else { return Ok(()) };
+        let (ctr, mac) = (keystream.pass, mac.pass);
         let data = pairs.iter_mut().map(|Pair { message, state }| {
             let lengths = lengths_block(message.aad.len() as u64, message.data.len() as u64);
             let last = (ctr == Pass::Ctr32).then_some(lengths);

@@ -8,13 +8,12 @@ use lockstep_core::work::Pass;
 use zeroize::Zeroizing;
 
 use super::KeyedExecutor;
-use crate::message::{Cipher, Direction};
 
 /// The state of a message of a stream mode, including the unused bytes of the current block. Wiped on drop.
 #[derive(Clone)]
 pub struct StreamState {
-    /// The passes of encryption and of decryption.
-    passes: [Pass; 2],
+    /// The pass that processes whole blocks.
+    pub(super) pass: Pass,
     /// The chaining state. CTR: the counter of the next block. OFB: the last keystream block. CFB: the current block, in which
     /// bytes that have been processed contain ciphertext and all other bytes contain keystream. CFB8 and CFB1: the last 16
     /// bytes of ciphertext.
@@ -27,17 +26,11 @@ pub struct StreamState {
 }
 
 impl StreamState {
-    /// Starts a message. Returns `None` if the mode is not a stream mode.
+    /// Starts a message of a stream mode. The pass is that of the mode and direction ([`Cipher::pass`](crate::Cipher::pass)), or
+    /// `Ctr32`. The IV of CTR is the first counter block.
     #[inline]
-    pub fn new(cipher: Cipher, iv: Block) -> Option<StreamState> {
-        let passes = [Direction::Encrypt, Direction::Decrypt].map(|direction| cipher.pass(direction));
-        cipher.is_stream().then_some(StreamState { passes, state: iv, block: [0; 16], used: 0 })
-    }
-
-    /// Starts CTR at a counter, with the pass `Ctr` or `Ctr32`.
-    #[inline]
-    pub fn ctr(pass: Pass, counter: Block) -> StreamState {
-        StreamState { passes: [pass; 2], state: counter, block: [0; 16], used: 0 }
+    pub fn new(pass: Pass, iv: Block) -> StreamState {
+        StreamState { pass, state: iv, block: [0; 16], used: 0 }
     }
 
     /// Returns the chaining state. CTR: the counter of the next block. OFB: the current keystream block. CFB: the current
@@ -57,8 +50,8 @@ impl StreamState {
     }
 
     /// Starts another message.
-    pub fn restart(&mut self, iv: Block) {
-        self.state = iv;
+    pub fn restart(&mut self, pass: Pass, iv: Block) {
+        (self.pass, self.state) = (pass, iv);
         wipe(&mut self.block);
         self.used = 0;
     }
@@ -74,11 +67,11 @@ impl StreamState {
         wipe(&mut self.block);
         if used > 0 {
             let mut block = Zeroizing::new(self.state);
-            if matches!(self.passes[0], Pass::Ctr | Pass::Ctr32) {
+            if matches!(self.pass, Pass::Ctr | Pass::Ctr32) {
                 *block = [0; 16];
                 // Counters are modulo 2^128, so adding 2^128 - 1 gives the previous counter.
-                let mut counter = counter_after(self.passes[0], &self.state, u128::MAX);
-                executor.run(self.passes[0], &mut counter, Span::in_place(&mut *block))?;
+                let mut counter = counter_after(self.pass, &self.state, u128::MAX);
+                executor.run(self.pass, &mut counter, Span::in_place(&mut *block))?;
             }
             self.block = *block;
             self.used = used;
@@ -91,70 +84,63 @@ impl StreamState {
     /// # Errors
     /// Errors of the executor.
     #[inline(always)]
-    pub fn apply<E: KeyedExecutor>(
-        &mut self,
-        executor: &mut E,
-        direction: Direction,
-        mut data: Span<'_>,
-    ) -> Result<(), E::Error> {
+    pub fn apply<E: KeyedExecutor>(&mut self, executor: &mut E, mut data: Span<'_>) -> Result<(), E::Error> {
         // `reborrow` copies the fields of the span separately, in registers. Moving the span could load all fields as one
         // vector, and this load would have to wait for the stores of the fields.
         if self.used == 0 && data.len().is_multiple_of(16) {
-            return executor.run(self.passes[direction as usize], &mut self.state, data.reborrow());
+            return executor.run(self.pass, &mut self.state, data.reborrow());
         }
-        self.apply_parts(executor, direction, data.reborrow())
+        self.apply_parts(executor, data.reborrow())
     }
 
-    fn apply_parts<E: KeyedExecutor>(
-        &mut self,
-        executor: &mut E,
-        direction: Direction,
-        data: Span<'_>,
-    ) -> Result<(), E::Error> {
-        let pass = self.passes[direction as usize];
-        let takes_bytes =
-            matches!(pass, Pass::Cfb8Encrypt | Pass::Cfb8Decrypt | Pass::Cfb1Encrypt | Pass::Cfb1Decrypt);
+    fn apply_parts<E: KeyedExecutor>(&mut self, executor: &mut E, data: Span<'_>) -> Result<(), E::Error> {
+        use Pass::{Cfb1Decrypt, Cfb1Encrypt, Cfb8Decrypt, Cfb8Encrypt};
+        let takes_bytes = matches!(self.pass, Cfb8Encrypt | Cfb8Decrypt | Cfb1Encrypt | Cfb1Decrypt);
         let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
         let (head, rest) = data.split_at(left);
         if left > 0 {
-            self.feed(direction, head);
+            self.feed(head);
         }
         let whole = if takes_bytes { rest.len() } else { rest.len() & !15 };
         let (blocks, tail) = rest.split_at(whole);
         if whole > 0 {
-            executor.run(pass, &mut self.state, blocks)?;
+            executor.run(self.pass, &mut self.state, blocks)?;
         }
         if !tail.is_empty() {
             self.next_block(executor)?;
-            self.feed(direction, tail);
+            self.feed(tail);
         }
         Ok(())
+    }
+
+    fn is_cfb128(&self) -> bool {
+        matches!(self.pass, Pass::Cfb128Encrypt | Pass::Cfb128Decrypt)
     }
 
     /// Computes the next block of keystream. If the executor fails, the chaining state of CFB is unchanged.
     fn next_block<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         let mut block = Zeroizing::new([0; 16]);
-        if self.passes[0] == Pass::Cfb128Encrypt {
+        if self.is_cfb128() {
             *block = self.state;
             executor.run(Pass::EcbEncrypt, &mut [0; 16], Span::in_place(&mut *block))?;
             self.state = *block;
         } else {
-            executor.run(self.passes[0], &mut self.state, Span::in_place(&mut *block))?;
+            executor.run(self.pass, &mut self.state, Span::in_place(&mut *block))?;
         }
         self.block = *block;
         Ok(())
     }
 
     /// Processes bytes inside the current block. In CFB, the ciphertext replaces the keystream in this block.
-    fn feed(&mut self, direction: Direction, data: Span<'_>) {
-        let range = self.used..self.used + data.len();
+    fn feed(&mut self, data: Span<'_>) {
+        let (range, is_cfb128) = (self.used..self.used + data.len(), self.is_cfb128());
         let block = &mut self.block[range.clone()];
-        if self.passes[0] == Pass::Cfb128Encrypt {
+        if is_cfb128 {
             let (mut input, mut data) = (Zeroizing::new([0; 16]), data.into_host());
             input[..block.len()].copy_from_slice(data.input());
             data.xor_with(block);
             for (byte, input) in block.iter_mut().zip(&*input) {
-                *byte = if direction == Direction::Encrypt { *byte ^ input } else { *input };
+                *byte = if self.pass == Pass::Cfb128Encrypt { *byte ^ input } else { *input };
             }
             self.state = self.block;
         } else {

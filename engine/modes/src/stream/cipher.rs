@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::aead::check_order;
 use crate::executor::Executor;
 use crate::incremental::{BlockBuffer, Hold, Planned, SliceIo, StreamState};
-use crate::{Cipher, CipherKey, Direction, Message, xts};
+use crate::{Cipher, CipherKey, Direction, Message, check_block, xts};
 
 /// Treatment of a partial last block in ECB, CBC and PCBC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +61,14 @@ impl CipherStream {
     ) -> Result<Self> {
         cipher.check_key(&key)?;
         let padding = if cipher.takes_padding() { padding } else { Padding::None };
-        let state = State::new(cipher, iv);
+        let state = State::new(cipher, direction, iv);
         let executor = executor.into();
         Ok(CipherStream { executor, cipher, direction, padding, key, state, position: 0, finished: false })
     }
 
     /// Starts another message with the same key.
     pub fn reset(&mut self, iv: &Block) {
-        self.state = State::new(self.cipher, iv);
+        self.state = State::new(self.cipher, self.direction, iv);
         self.position = 0;
         self.finished = false;
     }
@@ -110,7 +110,7 @@ impl CipherStream {
         self.finished = true;
         match &mut self.state {
             State::Stream(state) => {
-                state.apply(&mut executor, self.direction, Span::copy(input, output))?;
+                state.apply(&mut executor, Span::copy(input, output))?;
             }
             State::Blocks(buffer) => {
                 let mut io = SliceIo { input: Some(input), output };
@@ -134,7 +134,7 @@ impl CipherStream {
         };
         self.finished = true;
         let mut executor = Planned::new(&*self.executor, self.key.data());
-        state.apply(&mut executor, self.direction, Span::in_place(data))?;
+        state.apply(&mut executor, Span::in_place(data))?;
         self.finished = false;
         Ok(())
     }
@@ -143,7 +143,7 @@ impl CipherStream {
     ///
     /// # Errors
     /// After [`Error::OutputLength`], this function can be called again with more space. After [`Error::NotWholeBlocks`],
-    /// [`Error::XtsTooShort`], [`Error::Padding`] and errors of devices, the message is lost.
+    /// [`Error::DataLength`], [`Error::Padding`] and errors of devices, the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         self.finished = true;
@@ -153,9 +153,7 @@ impl CipherStream {
         let len = if self.cipher == Cipher::Xts {
             // The buffer contains the last 16 to 31 bytes of the data unit.
             let len = buffer.pending().len();
-            if len < 16 {
-                return Err(Error::XtsTooShort { got: len });
-            }
+            check_block("XTS", len)?;
             last[..len].copy_from_slice(buffer.pending());
             let data = Data::in_place(&mut last[..len]);
             let message = Message { key: &self.key, iv: buffer.state_mut(), data };
@@ -188,7 +186,7 @@ impl CipherStream {
         match self.cipher {
             Cipher::Ctr => {
                 let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position.div_ceil(16)));
-                let mut state = StreamState::ctr(Pass::Ctr, counter.to_be_bytes());
+                let mut state = StreamState::new(Pass::Ctr, counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
                 state.resume(&mut executor, (position % 16) as usize)?;
                 self.state = State::Stream(state);
@@ -211,10 +209,10 @@ impl CipherStream {
 }
 
 impl State {
-    fn new(cipher: Cipher, iv: &Block) -> State {
-        match StreamState::new(cipher, *iv) {
-            Some(state) => State::Stream(state),
-            None => State::Blocks(BlockBuffer::new(cipher, *iv)),
+    fn new(cipher: Cipher, direction: Direction, iv: &Block) -> State {
+        match cipher.is_stream() {
+            true => State::Stream(StreamState::new(cipher.pass(direction), *iv)),
+            false => State::Blocks(BlockBuffer::new(cipher, *iv)),
         }
     }
 }

@@ -1,24 +1,25 @@
-//! The file of a device's measurements: two lines of JSON. The first line contains the version of the format, the device
-//! and a checksum of the second line. The second line contains the measurements.
+//! The file of a device's measurements, in JSON: the version of the format, the device, and the measurements.
 //!
 //! ```json
-//! {"device":"cpu | AMD EPYC, 2 threads | 0.1.0","format":2,"sum":"0123456789abcdef"}
-//! [{"kernel":"cpu/vaes512","key_bits":128,"memory":"host","ns_per_byte_of_many_messages":null,"ns_per_message":21.5,
-//!   "operation":"Ctr","single_messages":[[64.0,40.1],[4096.0,220.0]],"verify":"off"}]
+//! {"device":"cpu | AMD EPYC, 2 threads | 0.1.0","format":3,"measurements":
+//!  [{"kernel":"cpu/vaes512","key_bits":128,"memory":"host","ns_per_byte_of_many_messages":null,"ns_per_message":21.5,
+//!    "operation":"Ctr","single_messages":[[64.0,40.1],[4096.0,220.0]],"verify":"off"}]}
 //! ```
+//!
+//! Files are replaced as a whole, so that a file is never half written. A file that is not valid is ignored.
 
 use std::collections::BTreeMap;
 
 use super::Place;
 use crate::timing::{Point, Timing};
 use crate::verify::Verify;
-use lockstep_cache::{Cache, UNFINISHED, hash};
+use lockstep_cache::{Cache, UNFINISHED};
 use lockstep_core::backend::Device;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
 use serde_json::{Value, json};
 
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// Longer files are not read. A file with all kernels, operations, key sizes, kinds of memory and kinds of verification has
 /// less than half this length.
@@ -67,10 +68,10 @@ pub(super) fn is_of_other_device(name: &str) -> bool {
     name.starts_with("device-") && name.ends_with(".json")
 }
 
-/// True for the name of a file that this module has written, also in the earlier text format.
+/// True for the name of a file that this module has written.
 pub(super) fn is_ours(name: &str) -> bool {
-    ["processor-", "simulated-", "named-", "device-"].iter().any(|kind| name.starts_with(kind))
-        && [".json", ".txt", UNFINISHED].iter().any(|end| name.ends_with(end))
+    ["processor-", "named-", "device-"].iter().any(|kind| name.starts_with(kind))
+        && [".json", UNFINISHED].iter().any(|end| name.ends_with(end))
 }
 
 impl Store {
@@ -90,23 +91,17 @@ impl Store {
     }
 
     fn text(&self, key: &str) -> String {
-        let entries = Value::from(self.timings.iter().map(Entry::json).collect::<Vec<_>>()).to_string();
-        let header = json!({ "format": FORMAT, "device": key, "sum": sum(&entries) });
-        format!("{header}\n{entries}\n")
+        let measurements: Vec<_> = self.timings.iter().map(Entry::json).collect();
+        json!({ "format": FORMAT, "device": key, "measurements": measurements }).to_string()
     }
 
+    /// `None` if the file is damaged or belongs to another device.
     fn parse(text: &str, key: &str) -> Option<Store> {
-        let (header, entries) = text.strip_suffix('\n')?.split_once('\n')?;
-        let header: Value = serde_json::from_str(header).ok()?;
-        let is_valid = header["format"] == FORMAT && header["device"] == key && header["sum"] == sum(entries);
-        let entries: Value = serde_json::from_str(entries).ok().filter(|_| is_valid)?;
-        Some(Store { timings: entries.as_array()?.iter().map(Entry::parse).collect::<Option<_>>()? })
+        let json: Value = serde_json::from_str(text).ok()?;
+        let is_valid = json["format"] == FORMAT && json["device"] == key;
+        let entries = json["measurements"].as_array().filter(|_| is_valid)?;
+        Some(Store { timings: entries.iter().map(Entry::parse).collect::<Option<_>>()? })
     }
-}
-
-/// A checksum that detects accidental changes.
-fn sum(text: &str) -> String {
-    format!("{:016x}", hash(text.as_bytes()))
 }
 
 impl Entry {

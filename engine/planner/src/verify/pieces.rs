@@ -5,9 +5,8 @@ use zeroize::Zeroizing;
 use super::{Verifier, ocb_nonce};
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
-use lockstep_core::messages::Messages;
 use lockstep_core::ocb::xor;
-use lockstep_core::work::{Pass, Segment, Tweak};
+use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_core::{Block, Key, Result};
 use lockstep_modes::ocb::{self, Offsets};
 
@@ -44,7 +43,7 @@ pub(super) struct Piece<'d> {
 impl<'d> Piece<'d> {
     /// A piece of a message of a call. `state` is the chaining state at the start of the message.
     pub(super) fn of(
-        all: &Messages<'_, 'd>,
+        all: &Task<'_, 'd>,
         state: Block,
         (message, number): (usize, usize),
         bytes: usize,

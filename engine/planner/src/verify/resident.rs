@@ -5,7 +5,7 @@
 //!
 //! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
 //! completion fails. The following is never compared:
-//! - messages described in device memory ([`Task::Table`]), because their keys never reach the host
+//! - messages described in device memory ([`Device::submit_table`](lockstep_core::backend::Device::submit_table)), because their keys never reach the host
 //! - chaining states, tags and MACs
 //! - calls whose data are in memory of several kinds
 //!
@@ -18,7 +18,6 @@ use super::{Verifier, Verify, ocb_nonce, pass_of};
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::error::{Error, Result};
-use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Stream, Task, Work};
 use lockstep_modes::transfer::zero_output;
 
@@ -68,7 +67,7 @@ struct Samples<'w, 'd> {
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     verifier: Verifier<'p>,
     stream: Stream,
-    all: Messages<'w, 'd>,
+    all: Task<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let operation = all.operation();
@@ -97,11 +96,10 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
             Data::Host(_) => unreachable!("only empty data are in host memory"),
         }
     }
-    let task = Task::from(all);
     let (input, completion, output) = match memory {
         Some(memory) if !device.0.is_empty() && pinned.0.is_empty() => {
             let input = memory.fetch(&device.0, stream)?;
-            let completion = submit(task)?;
+            let completion = submit(all)?;
             match memory.fetch(&device.1, stream) {
                 Ok(output) => (input, completion, output),
                 Err(error) => {
@@ -114,17 +112,17 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
         }
         Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
             let input = read(&pinned.0);
-            submit(task)?.wait()?;
+            submit(all)?.wait()?;
             (input, Completion::Done, read(&pinned.1))
         }
-        _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
+        _ => return Ok(Started { verifier, completion: submit(all)?, samples: None }),
     };
     let samples = Samples { pass, opens, pieces, input, output, handles };
     Ok(Started { verifier, completion, samples: Some(samples) })
 }
 
 /// The pieces to compare.
-fn wanted<'d>(verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
+fn wanted<'d>(verifier: &Verifier<'_>, all: &Task<'_, 'd>) -> Result<Vec<Piece<'d>>> {
     let len = |index| match (all.data(index).len(), ocb_nonce(all, index)) {
         (len, None) => len,
         // A partial block of OCB3 is a piece of its own.
@@ -152,7 +150,7 @@ fn wanted<'d>(verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Pie
 
 /// Handles on the data of the messages, which remain valid after the borrow of the messages has ended. `None` if some data are in
 /// host memory.
-fn handles(all: &Messages<'_, '_>) -> Option<Vec<Data<'static>>> {
+fn handles(all: &Task<'_, '_>) -> Option<Vec<Data<'static>>> {
     let handle = |index| match all.data(index) {
         Data::Device { from, to, .. } => Data::on_device(from.clone(), to.clone()).ok(),
         Data::Pinned { from, to, .. } => Data::pinned(from.clone(), to.clone()).ok(),

@@ -36,7 +36,7 @@ enum Place {
 /// The ciphertext and the tag of a message by the reference implementation.
 fn sealed(fused: FusedAead, plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let aes = lockstep_reference::Aes::new(&[1; 16]);
-    if fused.is_gcm() {
+    if fused.sealing() == FusedAead::GcmSeal {
         return lockstep_reference::gcm::seal(&aes, &[1; 12], b"", plain);
     }
     let (sealed, tag) = lockstep_reference::ocb::seal(&aes, &[1; 12], b"", plain, 16);

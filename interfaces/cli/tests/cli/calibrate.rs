@@ -1,6 +1,12 @@
 //! Tests of `calibrate`: the measurements of devices, the cache that stores them, and the explanation of the planner's choices.
 
+use lockstep::hazmat::work::Operation;
+
 use crate::common::*;
+
+/// The number of measurements of a kernel that supports all operations: one for each operation and key size. POLYVAL has keys of
+/// one size only.
+const MEASUREMENTS: usize = 3 * Operation::COUNT - 2;
 
 /// Returns the name of the only file in the cache. Panics if there are several files.
 fn only_file(folder: &Folder) -> String {
@@ -24,9 +30,9 @@ fn is_measured(folder: &Folder) -> bool {
     let sizes = seal["by_size"].as_array().unwrap();
     let is_measured = sizes[0]["measured"].as_bool().unwrap();
     assert!(sizes.iter().all(|size| size["measured"] == is_measured));
-    // The tests measure only the kernel `cpu/aws-lc`. It is chosen for every size, because the planner prefers kernels with
+    // The tests measure only the kernel `cpu/soft`. It is chosen for every size, because the planner prefers kernels with
     // measurements to kernels without.
-    assert!(!is_measured || sizes.iter().all(|size| size["kernel"] == "cpu/aws-lc"));
+    assert!(!is_measured || sizes.iter().all(|size| size["kernel"] == "cpu/soft"));
     is_measured
 }
 
@@ -38,22 +44,22 @@ fn measurements_are_printed_stored_and_deleted() {
         !is_measured(&folder) && !folder.has("cache/lockstep"),
         "nothing was measured, nothing was written"
     );
-    // This kernel has the fewest operations, so its measurement is short.
-    let report = run(&folder, "calibrate --json --kernel cpu/aws-lc").succeeded();
+    let report = run(&folder, "calibrate --json --kernel cpu/soft").succeeded();
     assert_eq!(report.stderr, "");
     let report = report.json();
     let all = report["measured"].as_array().unwrap();
-    assert_eq!(all.len(), 6, "two operations, three key sizes: {all:?}");
+    assert_eq!(all.len(), MEASUREMENTS, "{all:?}");
     for one in all {
         assert_eq!((&one["device"], &one["memory"]), (&"cpu".into(), &"host".into()));
         let points = one["single_messages"].as_array().unwrap();
         assert!(points.len() >= 2 && points[0]["bytes"] == 64.0 && points[0]["ns"].as_f64().unwrap() > 0.0);
-        assert!(one["bytes_per_second"].as_f64().unwrap() > 1e6);
-        assert!(one["ns_per_byte_of_many_messages"].as_f64().unwrap() > 0.0);
+        assert!(one["bytes_per_second"].as_f64().unwrap() > 0.0);
+        let is_fused = ["Seal", "Open"].iter().any(|end| one["operation"].as_str().unwrap().ends_with(end));
+        assert!(!is_fused || one["ns_per_byte_of_many_messages"].as_f64().unwrap() > 0.0);
     }
     assert!(is_measured(&folder));
-    let text = run(&folder, "calibrate --kernel cpu/aws-lc").succeeded();
-    assert!(text.text().contains("GCM decryption     cpu/aws-lc\n"), "{}", text.text());
+    let text = run(&folder, "calibrate --kernel cpu/soft").succeeded();
+    assert!(text.text().contains("GCM decryption     cpu/soft\n"), "{}", text.text());
 
     run(&folder, "calibrate --forget").succeeded();
     assert!(!is_measured(&folder));
@@ -63,7 +69,7 @@ fn measurements_are_printed_stored_and_deleted() {
 #[test]
 fn a_damaged_or_foreign_cache_is_replaced() {
     let folder = Folder::new();
-    run(&folder, "calibrate --kernel cpu/aws-lc").succeeded();
+    run(&folder, "calibrate --kernel cpu/soft").succeeded();
     let file = only_file(&folder);
     let good = String::from_utf8(folder.read(&file)).unwrap();
     for bad in [
@@ -75,23 +81,23 @@ fn a_damaged_or_foreign_cache_is_replaced() {
     ] {
         folder.write(&file, bad);
         assert!(!is_measured(&folder), "{bad}");
-        run(&folder, "calibrate --kernel cpu/aws-lc").succeeded();
-        assert!(is_measured(&folder));
     }
+    run(&folder, "calibrate --kernel cpu/soft").succeeded();
+    assert!(is_measured(&folder));
 }
 
 #[test]
 fn a_cache_that_cannot_be_written_is_reported_by_calibrate_only() {
     let folder = Folder::with_keys();
     folder.write("cache", "a file where the folder should be");
-    let report = run(&folder, "calibrate --json --kernel cpu/aws-lc")
+    let report = run(&folder, "calibrate --json --kernel cpu/soft")
         .failed_as_json(2, "the measurements were not kept");
-    assert_eq!(report.json()["measured"].as_array().unwrap().len(), 6);
-    let mut homeless = folder.command(["calibrate", "--json", "--kernel", "cpu/aws-lc"]);
+    assert_eq!(report.json()["measured"].as_array().unwrap().len(), MEASUREMENTS);
+    let mut homeless = folder.command(["calibrate", "--json", "--kernel", "cpu/soft"]);
     let report: Ended = homeless.env_remove("XDG_CACHE_HOME").env_remove("HOME").output().unwrap().into();
     assert_eq!(
         report.failed_as_json(2, "set HOME or XDG_CACHE_HOME").json()["measured"].as_array().unwrap().len(),
-        6
+        MEASUREMENTS
     );
     folder.write("plain", data(100_000));
     run(&folder, "encrypt -k key -o cipher plain").succeeded();

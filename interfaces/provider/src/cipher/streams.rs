@@ -1,6 +1,5 @@
 //! Contexts of CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
-use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
 use lockstep::hazmat::work::Pass;
 
@@ -26,7 +25,7 @@ pub(crate) struct Streams {
 impl Cipher for Streams {
     #[inline(always)]
     fn new(common: Common) -> Self {
-        let state = StreamState::new(cipher_of(common.algorithm.mode), [0; 16]).expect("a stream mode");
+        let state = StreamState::new(cipher_of(common.algorithm.mode).pass(common.direction()), [0; 16]);
         Streams { raw: Raw::new(common), counts_bits: false, state, ahead: None }
     }
 
@@ -52,7 +51,8 @@ impl Cipher for Streams {
         self.raw.set_iv(iv)?;
         // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last, as in OpenSSL 1.1.1.
         let restarts = iv.is_some() || self.raw.has_iv && self.raw.common.algorithm.mode != Mode::Ctr;
-        self.state.restart(if restarts { self.raw.iv } else { *self.state.state() });
+        let pass = cipher_of(self.raw.common.algorithm.mode).pass(self.raw.common.direction());
+        self.state.restart(pass, if restarts { self.raw.iv } else { *self.state.state() });
         self.raw.replace_key(key)
     }
 
@@ -61,7 +61,6 @@ impl Cipher for Streams {
         let key = self.raw.key()?;
         let (len, bits) = (data.len(), data.bits());
         let Common { instance, algorithm, .. } = &self.raw.common;
-        let direction = self.raw.common.direction();
         let span = data.whole()?;
         let state = &mut self.state;
         let outcome = match algorithm.mode {
@@ -70,7 +69,7 @@ impl Cipher for Streams {
                     // A constant pass lets the compiler remove the code that selects a pass. In a call on one block, this code
                     // would take noticeable time.
                     let mut ctr = PassFn(|_, state, data| key.run(Pass::Ctr, state, data));
-                    state.apply(&mut ctr, direction, span)
+                    state.apply(&mut ctr, span)
                 }
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
@@ -84,17 +83,17 @@ impl Cipher for Streams {
                         Ok(())
                     });
                     // Runs in a separate function, so that the code for calls without keystream computed ahead stays short.
-                    in_own_frame(|| state.apply(&mut executor, direction, span))
+                    in_own_frame(|| state.apply(&mut executor, span))
                 }
             },
             Mode::Cfb1 if bits % 8 > 0 => {
                 let (whole, rest) = span.split_at(bits / 8);
-                state.apply(&mut { key }, direction, whole).map(|()| match direction {
-                    Direction::Encrypt => key.key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
-                    Direction::Decrypt => key.key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
-                })
+                let pass = cipher_of(algorithm.mode).pass(self.raw.common.direction());
+                state
+                    .apply(&mut { key }, whole)
+                    .map(|()| key.key.inline.serial(pass, state.state_mut(), bits % 8, rest))
             }
-            _ => state.apply(&mut { key }, direction, span),
+            _ => state.apply(&mut { key }, span),
         };
         outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
     }

@@ -15,7 +15,7 @@ use lockstep::hazmat::data::{DeviceSlice, PinnedBuffer};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::planner::OnStream;
 use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
+use lockstep::hazmat::work::{FusedAead, Operation, Table};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -290,8 +290,7 @@ impl Call {
         let keep: Vec<Keep> = used.map(|array| array.keep).collect();
         start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
-            let work = Work { stream, task: Task::Table(operation, Box::new(table)) };
-            let completion = plan.submit(work)?;
+            let completion = plan.device.submit_table(plan.kernel, stream, operation, &table)?;
             submitted();
             let outcome = completion.wait();
             drop(pinned);

@@ -278,7 +278,7 @@ impl Batch {
             tags: matches!(self.operation, Operation::Fused(_)).then(|| arrays.tags.slice()),
             status: arrays.status.slice(),
         };
-        Ok(bench.device.submit(kernel, Task::Table(self.operation, Box::new(table)).into())?.wait()?)
+        Ok(bench.device.submit_table(kernel, Stream::default(), self.operation, &table)?.wait()?)
     }
 
     /// Runs the table and compares all outputs, tags, chaining states and statuses.

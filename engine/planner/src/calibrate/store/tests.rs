@@ -26,15 +26,10 @@ fn foreign_and_damaged_files_are_ignored() {
     let text = store().text("a key");
     assert!(Store::parse(&text, "another key").is_none());
     assert!(Store::parse(&text, "a").is_none());
-    assert!(Store::parse(&text.replace("\"format\":2", "\"format\":3"), "a key").is_none());
-    for at in 0..text.len() - 1 {
+    assert!(Store::parse(&text.replace("\"format\":3", "\"format\":4"), "a key").is_none());
+    for at in 0..text.len() {
         assert!(Store::parse(&text[..at], "a key").is_none(), "cut at {at}");
-        let mut bytes = text.clone().into_bytes();
-        bytes[at] ^= 1;
-        assert!(Store::parse(&String::from_utf8(bytes).unwrap(), "a key").is_none(), "flipped at {at}");
     }
-    // A correct checksum does not make wrong numbers valid.
-    let (_, entries) = text.trim_end().split_once('\n').unwrap();
     for (from, to) in [
         ("10.25", "-1"),
         ("10.25", "\"10.25\""),
@@ -43,9 +38,8 @@ fn foreign_and_damaged_files_are_ignored() {
         ("3.5", "1e300"),
         ("CbcMac", "CbcMc"),
     ] {
-        let wrong = entries.replace(from, to);
-        assert_ne!(wrong, entries, "{from}");
-        let header = json!({ "format": FORMAT, "device": "a key", "sum": sum(&wrong) });
-        assert!(Store::parse(&format!("{header}\n{wrong}\n"), "a key").is_none(), "{to}");
+        let wrong = text.replace(from, to);
+        assert_ne!(wrong, text, "{from}");
+        assert!(Store::parse(&wrong, "a key").is_none(), "{to}");
     }
 }

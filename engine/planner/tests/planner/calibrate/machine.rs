@@ -110,7 +110,6 @@ impl Device for Timed {
         let shape = match &work.task {
             Task::Pass(_, segments) => Shape::of(segments.iter().map(|segment| segment.data.len())),
             Task::Fused(_, messages) => Shape::of(messages.iter().map(|message| message.data.len())),
-            Task::Table(..) => unreachable!("no test has one"),
         };
         self.submitted.fetch_add(1, Ordering::Relaxed);
         self.clock.spend(self.id, (self.model)(operation, shape));
