@@ -172,7 +172,7 @@ fn xts_blocks(key: &[u8], encrypts: bool, tweak: &Block, data: &[u8]) -> Vec<u8>
 }
 
 /// CTR of GCM-SIV (RFC 8452, section 4).
-fn ctr_little32(key: &[u8], counter: &Block, data: &[u8]) -> Vec<u8> {
+pub(crate) fn ctr_little32(key: &[u8], counter: &Block, data: &[u8]) -> Vec<u8> {
     let (aes, mut counter) = (Aes::new(key), *counter);
     let mut result = Vec::with_capacity(data.len());
     for chunk in data.chunks(16) {

@@ -47,15 +47,7 @@ pub fn provable(extent: Extent) -> Vec<Group> {
             _ => false,
         };
         let is_chosen = extent == Extent::Full || group.key_len == 16 && !is_serial;
-        is_chosen
-            && group.kernel.width.is_none()
-            && match group.operation {
-                Operation::Key => false,
-                // CFB1 encrypts a block for each bit, so its proofs would take too long.
-                Operation::Mode(index) => !MODES[index].name.starts_with("CFB1 "),
-                Operation::Pass(index) => !PASSES[index].name.starts_with("Cfb1"),
-                _ => true,
-            }
+        is_chosen && group.kernel.width.is_none() && group.operation != Operation::Key
     });
     groups
 }
