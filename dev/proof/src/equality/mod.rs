@@ -27,8 +27,8 @@ use crate::symbols::{Symbol, Symbols};
 /// The results of the proofs of one or more groups.
 #[derive(Default)]
 pub struct Outcome {
-    /// Number of runs.
-    pub runs: u64,
+    /// The runs.
+    pub names: Vec<String>,
     /// The runs for which equality has not been shown, with the reason.
     pub failures: Vec<String>,
 }
@@ -100,8 +100,8 @@ impl Prover {
 
     /// Adds the differences that a run has found.
     fn add(&mut self, run: &str, result: Differences) {
-        self.outcome.runs += 1;
         let group = self.group;
+        self.outcome.names.push(format!("equality: {group}, {run}"));
         match result {
             Ok(differences) if differences.is_empty() => {}
             Ok(differences) => {
@@ -153,7 +153,7 @@ fn lengths(extent: Extent, unit: usize, most: usize, marks: &[usize]) -> Vec<usi
 pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let mut prover = match Prover::new(image, group, extent) {
         Ok(prover) => prover,
-        Err(stop) => return Outcome { runs: 0, failures: vec![format!("{group}: {stop}")] },
+        Err(stop) => return Outcome { names: Vec::new(), failures: vec![format!("{group}: {stop}")] },
     };
     let result = match group.operation {
         Operation::Mode(index) => modes::prove(&mut prover, index),

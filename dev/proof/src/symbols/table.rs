@@ -293,8 +293,10 @@ impl Table {
             return Symbols::constant(aes::sub_byte(Symbols::value(byte), inverse));
         }
         if self.is_watching() {
-            let atoms = byte.iter().flat_map(|bit| self.atoms(*bit).to_vec());
-            atoms.collect::<Vec<_>>().iter().for_each(|atom| drop(self.others.remove(atom)));
+            for bit in byte {
+                let atoms = self.atoms(bit).to_vec();
+                self.others.retain(|atom, _| !atoms.contains(atom));
+            }
         }
         if let Some(result) = self.boxes[usize::from(inverse)].get(&byte) {
             return *result;
