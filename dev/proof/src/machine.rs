@@ -172,8 +172,7 @@ impl<D: Domain> Program<D> {
         let (base, places) = self.decoded.iter().rfind(|(base, _)| *base <= address)?;
         let place = places.get((address - base) as usize)?;
         Some(place.get_or_init(|| {
-            let segment = self.image.segments.iter().find(|segment| segment.address == *base);
-            let code = &segment.expect("the segment of this code").bytes[(address - base) as usize..];
+            let code = self.image.code_at(address).expect("the segment of this code");
             let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
             let run = (self.semantics)(instruction.mnemonic());
             Box::new(Decoded { instruction, run, undefined: instruction.rflags_undefined() })
@@ -202,7 +201,15 @@ impl Flags {
         let undefined = Flag::UNDEFINED;
         Flags { carry: undefined, parity: undefined, zero: undefined, sign: undefined, overflow: undefined }
     };
+
+    /// The flags in the order of [`FLAGS`].
+    fn all(&mut self) -> [&mut Flag; 5] {
+        [&mut self.carry, &mut self.parity, &mut self.zero, &mut self.sign, &mut self.overflow]
+    }
 }
+
+/// The bits that stand for flags in the tables of iced-x86.
+const FLAGS: [u32; 5] = [RflagsBits::CF, RflagsBits::PF, RflagsBits::ZF, RflagsBits::SF, RflagsBits::OF];
 
 /// The blocks of the allocator.
 #[derive(Clone, Default)]
@@ -392,17 +399,8 @@ impl<D: Domain> Machine<D> {
     }
 
     fn undefine(&mut self, bits: u32) {
-        let flags = &mut self.flags;
-        for (bit, flag) in [
-            (RflagsBits::CF, &mut flags.carry),
-            (RflagsBits::PF, &mut flags.parity),
-            (RflagsBits::ZF, &mut flags.zero),
-            (RflagsBits::SF, &mut flags.sign),
-            (RflagsBits::OF, &mut flags.overflow),
-        ] {
-            if bits & bit != 0 {
-                flag.defined = false;
-            }
+        for (bit, flag) in FLAGS.into_iter().zip(self.flags.all()) {
+            flag.defined &= bits & bit == 0;
         }
     }
 

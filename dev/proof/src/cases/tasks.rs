@@ -202,16 +202,14 @@ fn expected(
     state: &Block,
     data: &[u8],
 ) -> (Vec<u8>, Option<Block>) {
+    let aes = Aes::new(key);
     if mode.next == Next::Tweak {
-        let (aes, tweak_aes) = (Aes::new(key), Aes::new(tweak_key));
-        let output = match mode.encrypts() {
-            _ if data.is_empty() => Vec::new(),
-            true => xts::encrypt(&aes, &tweak_aes, state, data),
-            false => xts::decrypt(&aes, &tweak_aes, state, data),
-        };
+        let compute = if mode.encrypts() { xts::encrypt } else { xts::decrypt };
+        let output =
+            if data.is_empty() { Vec::new() } else { compute(&aes, &Aes::new(tweak_key), state, data) };
         return (output, None);
     }
-    let output = (mode.expected)(key, state, data);
+    let output = (mode.expected)(&aes, state, data);
     let has_state = data.len().is_multiple_of(16) || mode.unit == 1;
     let next = next_register(mode, state, data, &output).filter(|_| has_state);
     (output, next)

@@ -3,7 +3,7 @@
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 use super::operands::are_same;
-use crate::machine::{Bytes, Flags, Kind, Machine, Step, Stop};
+use crate::machine::{Flags, Kind, Machine, Step, Stop};
 use crate::value::{Domain, Flag, Number, Shift, low_bits};
 
 pub(super) fn logic<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
@@ -210,11 +210,7 @@ pub(super) fn count<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         _ => ((bits - 1).wrapping_sub(leading), Flags { zero: is_zero, ..Flags::UNDEFINED }),
     };
     m.flags = flags;
-    let mut bytes = [D::constant(0); 64];
-    let secret = if x.is_secret() { 0xff } else { 0 };
-    for (byte, value) in bytes.iter_mut().zip(u64::from(result).to_le_bytes()) {
-        *byte = m.domain.opaque(value, secret);
-    }
+    let bytes = m.opaque(result.into(), x.is_secret());
     m.write(i, 0, &bytes)
 }
 
@@ -229,11 +225,7 @@ pub(super) fn lowest<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         Mnemonic::Blsmsk => (x.value ^ less, x.value == 0),
         _ => (x.value & x.value.wrapping_neg(), x.value != 0),
     };
-    let mut bytes: Bytes<D> = [D::constant(0); 64];
-    let secret = if x.is_secret() { 0xff } else { 0 };
-    for (byte, value) in bytes.iter_mut().zip((result & low_bits(size)).to_le_bytes()) {
-        *byte = m.domain.opaque(value, secret);
-    }
+    let bytes = m.opaque(result & low_bits(size), x.is_secret());
     m.set_result_flags(&bytes[..size]);
     m.flags.carry = Flag::new(carry, x.is_secret());
     m.flags.overflow = Flag::new(false, false);

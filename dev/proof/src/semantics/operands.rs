@@ -82,6 +82,15 @@ impl<D: Domain> Machine<D> {
         }
     }
 
+    /// The bytes of the result of an operation for which the domain has no method, with zeros above it.
+    pub(super) fn opaque(&mut self, value: u64, is_secret: bool) -> Bytes<D> {
+        let mut bytes = [D::constant(0); 64];
+        for (byte, value) in bytes.iter_mut().zip(value.to_le_bytes()) {
+            *byte = self.domain.opaque(value, if is_secret { 0xff } else { 0 });
+        }
+        bytes
+    }
+
     /// Number of bytes of an operand.
     pub(super) fn size(&self, i: &Instruction, operand: u32) -> usize {
         match i.op_kind(operand) {
