@@ -211,21 +211,14 @@ impl Flags {
 /// The bits that stand for flags in the tables of iced-x86.
 const FLAGS: [u32; 5] = [RflagsBits::CF, RflagsBits::PF, RflagsBits::ZF, RflagsBits::SF, RflagsBits::OF];
 
-/// The blocks of the allocator.
-#[derive(Clone, Default)]
-pub struct Heap {
-    /// Number of bytes of the address space that allocations have used so far.
-    pub used: u64,
-}
-
 /// The state of a run.
 pub struct Machine<D: Domain> {
     /// The domain, which computes with values.
     pub domain: D,
     /// The regions that the program can access.
     pub memory: Memory<D>,
-    /// The blocks of the allocator.
-    pub heap: Heap,
+    /// Number of bytes of the address space that allocations have used so far.
+    pub heap_used: u64,
     /// The flags of the processor.
     pub flags: Flags,
     /// The mask registers k0 to k7, each with eight bytes.
@@ -260,7 +253,6 @@ impl<D: Domain> Clone for Machine<D> {
         Machine {
             domain: self.domain.clone(),
             memory: self.memory.clone(),
-            heap: self.heap.clone(),
             program: Rc::clone(&self.program),
             findings: self.findings.clone(),
             frames: self.frames.clone(),
@@ -292,7 +284,7 @@ impl<D: Domain> Machine<D> {
         Machine {
             domain: D::default(),
             memory,
-            heap: Heap::default(),
+            heap_used: 0,
             flags: Flags::UNDEFINED,
             masks: [[zero; 8]; 8],
             next: RETURN,

@@ -2,7 +2,7 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-use super::operands::are_same;
+use super::operands::{are_same, filled};
 use crate::machine::{Flags, Kind, Machine, Step, Stop};
 use crate::value::{Domain, Flag, Number, Shift, low_bits};
 
@@ -10,19 +10,16 @@ pub(super) fn logic<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let size = m.size(i, 0);
     let first = u32::from(i.mnemonic() == Mnemonic::Andn);
     let (x, y) = (m.read(i, first)?, m.read(i, first + 1)?);
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
-        result[place] = match i.mnemonic() {
-            Mnemonic::Xor if are_same(i, 0, 1) => D::constant(0),
-            Mnemonic::Xor => m.domain.xor(x[place], y[place]),
-            Mnemonic::Or => m.domain.or(x[place], y[place]),
-            Mnemonic::Andn => {
-                let inverted = m.domain.not(x[place]);
-                m.domain.and(inverted, y[place])
-            }
-            _ => m.domain.and(x[place], y[place]),
-        };
-    }
+    let result = filled::<D>(size, |place| match i.mnemonic() {
+        Mnemonic::Xor if are_same(i, 0, 1) => D::constant(0),
+        Mnemonic::Xor => m.domain.xor(x[place], y[place]),
+        Mnemonic::Or => m.domain.or(x[place], y[place]),
+        Mnemonic::Andn => {
+            let inverted = m.domain.not(x[place]);
+            m.domain.and(inverted, y[place])
+        }
+        _ => m.domain.and(x[place], y[place]),
+    });
     let clear = Flag::new(false, false);
     (m.flags.carry, m.flags.overflow) = (clear, clear);
     m.set_result_flags(&result[..size]);

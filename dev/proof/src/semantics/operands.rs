@@ -142,6 +142,11 @@ impl<D: Domain> Machine<D> {
     }
 }
 
+/// A value of `size` bytes with zeros above it.
+pub(super) fn filled<D: Domain>(size: usize, mut byte: impl FnMut(usize) -> D::Byte) -> Bytes<D> {
+    std::array::from_fn(|place| if place < size { byte(place) } else { D::constant(0) })
+}
+
 /// True if a memory operand must be aligned to its size: for moves whose names say so, and for operands of 16 bytes in the encoding of SSE
 /// except those of unaligned moves (Intel's manual, volume 1, section 4.1.1).
 fn must_be_aligned(i: &Instruction) -> bool {

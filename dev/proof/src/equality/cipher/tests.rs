@@ -76,8 +76,7 @@ fn differences(aead: Aead, key: &[u8], iv: &[u8], len: usize, tag_len: usize, ch
     };
     let received = public(&tag);
     tag[tag_len - 1] ^= change;
-    let [iv, aad, plaintext, ciphertext, tag] =
-        [iv, &aad, &plaintext, &ciphertext, &tag].map(|part| public(part));
+    let [iv, aad, plaintext, ciphertext, tag] = [iv, &aad, &plaintext, &ciphertext, &tag].map(public);
     Sealed {
         aead,
         cipher: &cipher,
