@@ -37,7 +37,7 @@ struct Options {
     /// Only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants without --short
     #[arg(long, conflicts_with = "mutants")]
     equality: bool,
-    /// Print each run, with the number of executed instructions
+    /// Print the name of each run and, for the runs with values, the number of executed instructions
     #[arg(long)]
     runs: bool,
     /// Print the functions with instructions that no run has executed
