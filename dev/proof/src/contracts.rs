@@ -127,10 +127,10 @@ fn allocate<D: Domain>(
     if size > 1 << 24 {
         return Err(m.stop(format!("an allocation of {size} bytes")));
     }
-    let base = (HEAP + m.heap.used).next_multiple_of(alignment.max(16));
-    m.heap.used = base + size + GAP - HEAP;
+    let base = (HEAP + m.heap_used).next_multiple_of(alignment.max(16));
+    m.heap_used = base + size + GAP - HEAP;
     let bytes = vec![content.unwrap_or(D::constant(0xa5)); size as usize];
-    let number = m.heap.used;
+    let number = m.heap_used;
     m.memory.add(Region::new(&format!("block {number:#x} of {size} bytes"), Role::Heap, base, true, bytes));
     Ok(base)
 }

@@ -20,13 +20,8 @@ pub fn of_functions(image: &Image, part: &str, visited: &BTreeSet<u64>) -> BTree
     let mut found: BTreeMap<String, Coverage> = BTreeMap::new();
     let functions = image.symbols.iter().filter(|symbol| symbol.is_function && symbol.name.contains(part));
     for function in functions {
-        let segment = image.segments.iter().find(|segment| {
-            segment.is_code
-                && (segment.address..segment.address + segment.bytes.len() as u64).contains(&function.address)
-        });
-        let Some(segment) = segment else { continue };
-        let start = (function.address - segment.address) as usize;
-        let code = &segment.bytes[start..(start + function.size as usize).min(segment.bytes.len())];
+        let Some(code) = image.code_at(function.address) else { continue };
+        let code = &code[..code.len().min(function.size as usize)];
         let coverage = found.entry(function.name.clone()).or_default();
         for instruction in Decoder::with_ip(64, code, function.address, DecoderOptions::NONE) {
             if matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {

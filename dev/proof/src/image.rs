@@ -91,13 +91,12 @@ impl Image {
         let mut segments = segments(&file)?;
         let mut imports = BTreeMap::new();
         for Relocation { place, value } in relocations(&file, &mut imports)? {
-            let segment = segments.iter_mut().find(|segment| {
-                (segment.address..segment.address + segment.bytes.len() as u64).contains(&place)
+            let segment = segments.iter_mut().rfind(|segment| segment.address <= place);
+            let bytes = segment.and_then(|segment| {
+                let offset = (place - segment.address) as usize;
+                segment.bytes.get_mut(offset..offset + 8)
             });
-            let segment =
-                segment.ok_or_else(|| format!("a relocation of {place:#x}, which is in no segment"))?;
-            let offset = (place - segment.address) as usize;
-            let bytes = segment.bytes.get_mut(offset..offset + 8).ok_or("a relocation crosses a segment")?;
+            let bytes = bytes.ok_or_else(|| format!("a relocation of {place:#x}, which is in no segment"))?;
             bytes.copy_from_slice(&value.to_le_bytes());
         }
         let mut symbols = symbols(&file);

@@ -172,8 +172,7 @@ impl<D: Domain> Program<D> {
         let (base, places) = self.decoded.iter().rfind(|(base, _)| *base <= address)?;
         let place = places.get((address - base) as usize)?;
         Some(place.get_or_init(|| {
-            let segment = self.image.segments.iter().find(|segment| segment.address == *base);
-            let code = &segment.expect("the segment of this code").bytes[(address - base) as usize..];
+            let code = self.image.code_at(address).expect("the segment of this code");
             let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
             let run = (self.semantics)(instruction.mnemonic());
             Box::new(Decoded { instruction, run, undefined: instruction.rflags_undefined() })
@@ -202,14 +201,15 @@ impl Flags {
         let undefined = Flag::UNDEFINED;
         Flags { carry: undefined, parity: undefined, zero: undefined, sign: undefined, overflow: undefined }
     };
+
+    /// The flags in the order of [`FLAGS`].
+    fn all(&mut self) -> [&mut Flag; 5] {
+        [&mut self.carry, &mut self.parity, &mut self.zero, &mut self.sign, &mut self.overflow]
+    }
 }
 
-/// The blocks of the allocator.
-#[derive(Clone, Default)]
-pub struct Heap {
-    /// Number of bytes of the address space that allocations have used so far.
-    pub used: u64,
-}
+/// The bits that stand for flags in the tables of iced-x86.
+const FLAGS: [u32; 5] = [RflagsBits::CF, RflagsBits::PF, RflagsBits::ZF, RflagsBits::SF, RflagsBits::OF];
 
 /// The state of a run.
 pub struct Machine<D: Domain> {
@@ -217,14 +217,16 @@ pub struct Machine<D: Domain> {
     pub domain: D,
     /// The regions that the program can access.
     pub memory: Memory<D>,
-    /// The blocks of the allocator.
-    pub heap: Heap,
+    /// Number of bytes of the address space that allocations have used so far.
+    pub heap_used: u64,
     /// The flags of the processor.
     pub flags: Flags,
     /// The mask registers k0 to k7, each with eight bytes.
     pub masks: [[D::Byte; 8]; 8],
     /// The address of the next instruction.
     pub next: u64,
+    /// True if a comparison of tags whose result is not known is assumed to find them equal. Otherwise, it finds them different.
+    pub assumes_equal: bool,
     /// The findings so far, each with the number of times that it occurred.
     pub findings: BTreeMap<Finding, u64>,
     /// Number of executed instructions.
@@ -251,7 +253,6 @@ impl<D: Domain> Clone for Machine<D> {
         Machine {
             domain: self.domain.clone(),
             memory: self.memory.clone(),
-            heap: self.heap.clone(),
             program: Rc::clone(&self.program),
             findings: self.findings.clone(),
             frames: self.frames.clone(),
@@ -283,10 +284,11 @@ impl<D: Domain> Machine<D> {
         Machine {
             domain: D::default(),
             memory,
-            heap: Heap::default(),
+            heap_used: 0,
             flags: Flags::UNDEFINED,
             masks: [[zero; 8]; 8],
             next: RETURN,
+            assumes_equal: false,
             findings: BTreeMap::new(),
             steps: 0,
             program,
@@ -389,17 +391,8 @@ impl<D: Domain> Machine<D> {
     }
 
     fn undefine(&mut self, bits: u32) {
-        let flags = &mut self.flags;
-        for (bit, flag) in [
-            (RflagsBits::CF, &mut flags.carry),
-            (RflagsBits::PF, &mut flags.parity),
-            (RflagsBits::ZF, &mut flags.zero),
-            (RflagsBits::SF, &mut flags.sign),
-            (RflagsBits::OF, &mut flags.overflow),
-        ] {
-            if bits & bit != 0 {
-                flag.defined = false;
-            }
+        for (bit, flag) in FLAGS.into_iter().zip(self.flags.all()) {
+            flag.defined &= bits & bit == 0;
         }
     }
 
@@ -530,7 +523,8 @@ impl<D: Domain> Machine<D> {
             self.lowest = address;
         }
         if bytes.len() == 1 && self.is_verdict() && !self.follows_change() {
-            let verdict = D::constant(D::value(bytes[0]));
+            let is_assumed = self.assumes_equal && D::secret(bytes[0]) != 0;
+            let verdict = D::constant(if is_assumed { 1 } else { D::value(bytes[0]) });
             return self.memory.write(address, &[verdict], self.writer).map_err(|denied| self.deny(&denied));
         }
         self.memory.write(address, bytes, self.writer).map_err(|denied| self.deny(&denied))

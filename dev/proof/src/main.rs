@@ -1,89 +1,66 @@
 //! The command `prove`: analyses a build of the harness.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use clap::Parser;
 use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
 use lockstep_proof::coverage;
 use lockstep_proof::equality;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
 use lockstep_proof::machine::{Finding, Kind, MOST_STEPS};
-use lockstep_proof::mutants::{self, Baseline, Equivalence, Plan};
+use lockstep_proof::mutants::{self, Baseline, Plan};
 use lockstep_proof::parallel;
 
-const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--equality]
-                   [--uncovered]
-       prove FILE --mutants NUMBER [--seed NUMBER] [--equivalent LIST] [--short] [--only TEXT] [--known LIST]
-  FILE          a build of lockstep-proof-harness, with symbols
-  --short       fewer lengths
-  --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
-  --known LIST  a list of known findings, which are no failure
-  --list        print the names of the groups
-  --equality    only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants
-                without --short
-  --uncovered   print the functions with instructions that no run has executed
-  --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
-                     instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
-                     finding, unless the change has no effect in these runs or is in the list. With --short: only fewer lengths
-  --seed NUMBER      the seed of the changes (1)
-  --equivalent LIST  a list of changes that are known to have no effect
-
-Exit status: 0 if there is no other finding than known ones, 1 if there is one, 2 for wrong arguments.";
-
-#[derive(Default)]
+/// Interprets the machine code of the CPU kernels, and prints what the rules of docs/proof.md forbid.
+///
+/// The exit status is 0 if there is no other finding than known ones, 1 if there is one, and 2 for wrong arguments.
+#[derive(Parser)]
 struct Options {
-    file: String,
-    is_short: bool,
+    /// A build of lockstep-proof-harness, with symbols
+    file: PathBuf,
+    /// Fewer lengths
+    #[arg(long)]
+    short: bool,
+    /// Only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
+    #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    known: Vec<Known>,
-    lists: bool,
-    shows_uncovered: bool,
+    /// A list of known findings, which are no failure
+    #[arg(long, value_name = "LIST")]
+    known: Option<PathBuf>,
+    /// Print the names of the groups
+    #[arg(long)]
+    list: bool,
+    /// Only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants without --short
+    #[arg(long, conflicts_with = "mutants")]
+    equality: bool,
+    /// Print the name of each run and, for the runs with values, the number of executed instructions
+    #[arg(long)]
+    runs: bool,
+    /// Print the functions with instructions that no run has executed
+    #[arg(long)]
+    uncovered: bool,
+    /// After the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an instruction. Copies
+    /// without a finding are analysed with all lengths, too (not with --short). It is a failure if a copy has no finding, unless the
+    /// change has no effect in these runs or is in the list
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     mutants: usize,
-    seed: Option<u64>,
-    equivalent: Vec<Equivalence>,
-    skips_taint: bool,
+    /// The seed of the changes
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// A list of changes that are known to have no effect
+    #[arg(long, value_name = "LIST")]
+    equivalent: Option<PathBuf>,
 }
 
-fn options() -> Result<Options, String> {
-    let mut options = Options::default();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
-        match argument.as_str() {
-            "--short" => options.is_short = true,
-            "--only" => options.only = value()?,
-            "--known" => options.known = list(&value()?, known::parse)?,
-            "--mutants" => options.mutants = number(&value()?)?,
-            "--seed" => options.seed = Some(number(&value()?)?),
-            "--equivalent" => options.equivalent = list(&value()?, mutants::parse)?,
-            "--list" => options.lists = true,
-            "--equality" => options.skips_taint = true,
-            "--uncovered" => options.shows_uncovered = true,
-            _ if argument.starts_with('-') => return Err(format!("unknown option {argument}")),
-            _ if options.file.is_empty() => options.file = argument,
-            _ => return Err(format!("a second file: {argument}")),
-        }
-    }
-    if options.file.is_empty() && !options.lists {
-        return Err("no file".into());
-    }
-    if options.skips_taint && options.mutants > 0 {
-        return Err("--equality does not analyse mutants".into());
-    }
-    Ok(options)
-}
-
-/// Reads a list from a file.
-fn list<T>(path: &str, parse: fn(&str) -> Result<Vec<T>, String>) -> Result<Vec<T>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
-    parse(&text).map_err(|error| format!("{path}: {error}"))
-}
-
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("not a number: {text}"))
+/// Reads a list from a file. Without a file, the list is empty.
+fn list<T>(path: Option<&Path>, parse: fn(&str) -> Result<Vec<T>, String>) -> Result<Vec<T>, String> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    text.and_then(|text| parse(&text)).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The outcome of all groups, and the new findings that have been printed.
@@ -167,12 +144,19 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
     }
 }
 
+/// Prints the names of runs.
+fn print_runs(names: &[String], prints_runs: bool) {
+    names.iter().filter(|_| prints_runs).for_each(|name| println!("run: {name}"));
+}
+
 /// Proves equality of groups on all processors. Prints the first failure of each group, and returns the number of groups with a failure or
 /// without a run.
-fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent) -> usize {
+fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent, prints_runs: bool) -> usize {
     let total = Mutex::new((0, 0));
     parallel::for_each(groups, |group| {
-        let equality::Outcome { runs, failures } = equality::prove(image, *group, extent);
+        let equality::Outcome { names, failures } = equality::prove(image, *group, extent);
+        let runs = names.len();
+        print_runs(&names, prints_runs);
         if let Some(first) = failures.first() {
             println!("FOUND: not equal in {} of {runs} runs\n    first run: {first}", failures.len());
         }
@@ -192,23 +176,26 @@ fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent) -> usize
 }
 
 fn prove(options: &Options) -> Result<bool, String> {
-    let mut groups = cases::groups();
-    groups.retain(|group| group.to_string().contains(&options.only));
-    if options.lists {
+    let Options { only, short, list: lists, equality: skips_taint, .. } = options;
+    let named = |mut groups: Vec<Group>| {
+        groups.retain(|group| group.to_string().contains(only));
+        groups
+    };
+    let (extent, groups) = (if *short { Extent::Short } else { Extent::Full }, named(cases::groups()));
+    if *lists {
         groups.iter().for_each(|group| println!("{group}"));
         return Ok(true);
     }
-    let extent = if options.is_short { Extent::Short } else { Extent::Full };
+    let known = list(options.known.as_deref(), known::parse)?;
+    let equivalent = list(options.equivalent.as_deref(), mutants::parse)?;
     let has_mutants = options.mutants > 0;
-    let mut provable = equality::provable(extent);
-    provable.retain(|group| group.to_string().contains(&options.only));
-    if groups.is_empty() || options.skips_taint && provable.is_empty() {
-        let only = &options.only;
+    let provable = named(equality::provable(extent));
+    if groups.is_empty() || *skips_taint && provable.is_empty() {
         return Err(format!(
             "no group to analyse has a name that contains `{only}`; --list prints the names"
         ));
     }
-    let image = Arc::new(Image::read(Path::new(&options.file))?);
+    let image = Arc::new(Image::read(&options.file)?);
     let mut missed = controls::missed(&image);
     missed.extend(equality::controls::missed(&image));
     if !missed.is_empty() {
@@ -217,19 +204,19 @@ fn prove(options: &Options) -> Result<bool, String> {
         ));
     }
     // The proofs of equality for all lengths are left out here, because a call of `prove` without mutants makes them.
-    let skips_equality = has_mutants && !options.is_short;
-    let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent) };
-    if options.skips_taint {
+    let skips_equality = has_mutants && !short;
+    let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent, options.runs) };
+    if *skips_taint {
         return Ok(unequal == 0);
     }
-    let total = run(&image, &groups, if has_mutants { Extent::Short } else { extent }, &options.known);
+    let total = run(&image, &groups, if has_mutants { Extent::Short } else { extent }, &known);
     total.summarise();
     let Total { outcome, new, baselines, .. } = total;
-    let stale: Vec<&Known> = options
-        .known
+    print_runs(&outcome.names, options.runs);
+    let stale: Vec<&Known> = known
         .iter()
         .filter(|known| {
-            options.only.is_empty()
+            only.is_empty()
                 && !outcome.findings.keys().any(|finding| known.describes(finding))
                 && !outcome.stops.keys().any(|stop| known.describes_stop(stop))
         })
@@ -237,18 +224,18 @@ fn prove(options: &Options) -> Result<bool, String> {
     for known in &stale {
         println!("no longer found, remove it from the list: {}", known.line);
     }
-    report_coverage(&image, &outcome, options.shows_uncovered);
+    report_coverage(&image, &outcome, options.uncovered);
     println!(
         "{} groups, {} runs, {} instructions executed; {new} new findings",
         groups.len(),
-        outcome.runs,
+        outcome.names.len(),
         outcome.steps
     );
     let mut are_refuted = true;
     if has_mutants {
-        let Options { mutants: number, known, equivalent, .. } = options;
-        let (file, seed) = (Path::new(&options.file), options.seed.unwrap_or(1));
-        let plan = Plan { file, number: *number, seed, extent, known, equivalent };
+        let Options { file, mutants: number, seed, .. } = options;
+        let plan =
+            Plan { file, number: *number, seed: *seed, extent, known: &known, equivalent: &equivalent };
         let survivors = mutants::run(&image, baselines, &plan)?;
         println!("{number} mutants, {survivors} of which survive and are not explained");
         are_refuted = survivors == 0;
@@ -257,8 +244,7 @@ fn prove(options: &Options) -> Result<bool, String> {
 }
 
 fn main() -> ExitCode {
-    let result = options().map_err(|error| format!("{error}\n{USAGE}")).and_then(|options| prove(&options));
-    match result {
+    match prove(&Options::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -117,14 +117,6 @@ impl<D: Domain> Memory<D> {
         self.regions.iter().find(|region| region.base == base)
     }
 
-    /// Sets whether the program may write to the region that starts at an address, and forgets which instructions wrote its bytes.
-    pub fn protect(&mut self, base: u64, is_writable: bool) {
-        if let Some(region) = self.regions.iter_mut().find(|region| region.base == base) {
-            region.is_writable = is_writable;
-            region.writers = Rc::new(vec![0; region.bytes.len()]);
-        }
-    }
-
     /// The index of the region that has all bytes of an access, and the offset of the first.
     fn find(&self, address: u64, len: usize, writes: bool) -> Result<(usize, usize), Denied> {
         let after = self.regions.partition_point(|region| region.base <= address);
@@ -161,9 +153,7 @@ impl<D: Domain> Memory<D> {
         Rc::make_mut(&mut region.writers)[range].fill(writer);
         Ok(())
     }
-}
 
-impl<D: Domain> Memory<D> {
     /// Applies a function to the bytes of each region that differs in a copy of this memory.
     pub fn combine(&mut self, other: &Memory<D>, mut function: impl FnMut(&mut [D::Byte], &[D::Byte])) {
         for (region, other) in self.regions.iter_mut().zip(&other.regions) {

@@ -211,25 +211,26 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
 /// Prints the survivors, and the numbers of mutants of each kind. Returns the number of survivors that no list
 /// describes.
 fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
-    let mut kinds: BTreeMap<Kind, Count> = BTreeMap::new();
+    // For each kind, the number of mutants with each verdict.
+    let mut kinds: BTreeMap<Kind, [usize; 4]> = BTreeMap::new();
     let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
     for (mutant, verdict) in verdicts {
-        let count = kinds.entry(mutant.kind).or_default();
-        count.all += 1;
-        match verdict {
-            Verdict::Refuted(finding) => {
-                count.refuted += 1;
-                *findings.entry(finding).or_default() += 1;
-                continue;
-            }
-            Verdict::NoEffect => count.without_effect += 1,
-            Verdict::Listed => count.listed += 1,
-            Verdict::Survived(_) => {}
+        let place = match verdict {
+            Verdict::Refuted(_) => 0,
+            Verdict::NoEffect => 1,
+            Verdict::Listed => 2,
+            Verdict::Survived(_) => 3,
+        };
+        kinds.entry(mutant.kind).or_default()[place] += 1;
+        if let Verdict::Refuted(finding) = verdict {
+            *findings.entry(finding).or_default() += 1;
+            continue;
         }
         println!("{verdict}: {}", survivors::description(image, mutant));
         print!("{}", survivors::context(image, mutant));
     }
-    for (kind, Count { all, refuted, without_effect, listed }) in &kinds {
+    for (kind, numbers @ [refuted, without_effect, listed, _]) in &kinds {
+        let all: usize = numbers.iter().sum();
         println!(
             "mutants, {kind}: {refuted} of {all} refuted, {without_effect} without effect in all runs, {listed} in the list"
         );
@@ -237,16 +238,7 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
     let findings: Vec<String> =
         findings.iter().map(|(finding, count)| format!("{finding} ({count})")).collect();
     println!("mutants refuted, by the first finding: {}", findings.join(", "));
-    verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Survived(_))).count()
-}
-
-/// Numbers of mutants of a kind.
-#[derive(Default)]
-struct Count {
-    all: usize,
-    refuted: usize,
-    without_effect: usize,
-    listed: usize,
+    kinds.values().map(|[.., survived]| survived).sum()
 }
 
 impl fmt::Display for Verdict {

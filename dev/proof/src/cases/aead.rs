@@ -29,7 +29,7 @@ pub(crate) struct Message<B> {
     pub(crate) data: Vec<B>,
     pub(crate) tag_len: usize,
     /// The lengths of the first piece of the additional data and of the first piece of the data of GCM. The second
-    /// piece contains the remaining bytes.
+    /// piece contains the remaining bytes. The data of OCB3 have two pieces if the second number is not 0.
     pub(crate) pieces: [usize; 2],
 }
 
@@ -147,7 +147,11 @@ pub(crate) fn update<D: Domain>(
         return Ok(object);
     }
     let (whole, rest) = (data.len() as u64 / 16 * 16, data.len() as u64 % 16);
-    operation.call(session, "blocks", &[object, from, to, whole])?;
+    // OCB3 takes whole blocks. Its first piece is half of them, so that both pieces reach the loops of the kernels.
+    let first = if message.pieces[1] > 0 { whole / 32 * 16 } else { 0 };
+    for (start, len) in pieces(first as usize, whole as usize) {
+        operation.call(session, "blocks", &[object, from + start, to + start, len])?;
+    }
     if rest > 0 {
         operation.call(session, "last", &[object, from + whole, to + whole, rest])?;
     }

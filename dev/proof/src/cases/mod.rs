@@ -148,8 +148,8 @@ impl Operation {
 /// The findings and totals of the runs of one or more groups.
 #[derive(Default)]
 pub struct Outcome {
-    /// Number of runs.
-    pub runs: u64,
+    /// The runs, each with the number of executed instructions.
+    pub names: Vec<String>,
     /// Number of executed instructions.
     pub steps: u64,
     /// The greatest number of executed instructions of a run.
@@ -165,7 +165,7 @@ pub struct Outcome {
 impl Outcome {
     /// Adds the findings of other runs.
     pub fn merge(&mut self, other: Outcome) {
-        self.runs += other.runs;
+        self.names.extend(other.names);
         self.steps += other.steps;
         self.most_steps = self.most_steps.max(other.most_steps);
         self.visited.extend(other.visited);
@@ -179,7 +179,7 @@ impl Outcome {
 
     /// Adds the findings and the totals of a run.
     fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
-        self.runs += 1;
+        self.names.push(format!("{example}: {} instructions", session.machine.steps));
         self.steps += session.machine.steps;
         self.most_steps = self.most_steps.max(session.machine.steps);
         for finding in session.machine.findings.keys() {

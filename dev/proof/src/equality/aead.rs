@@ -81,7 +81,7 @@ fn prove_message(
     let aead = if operation.is_ocb() { Aead::Ocb } else { Aead::Gcm };
     let (key_len, cipher) = (prover.group.key_len, &prover.cipher);
     let (iv, aad) = (&message.iv[..], &message.aad[..]);
-    let sealed = Sealed { aead, cipher, key_len, iv, aad, plaintext, ciphertext, tag: &tag };
+    let sealed = Sealed { aead, cipher, key_len, iv, aad, plaintext, ciphertext, tag: &tag, received: &tag };
     differences.extend(sealed.differences());
     Ok(differences)
 }

@@ -19,6 +19,16 @@ pub(super) fn block(bytes: &[Symbol]) -> Block {
     *bytes.first_chunk().expect("16 bytes")
 }
 
+/// The bits of bytes, from the highest bit of the first byte.
+pub(super) fn bits_of(bytes: &[Symbol]) -> Vec<Bit> {
+    bytes.iter().flat_map(|byte| byte.iter().rev().copied()).collect()
+}
+
+/// The bytes with these bits.
+pub(super) fn bytes_of(bits: &[Bit]) -> Vec<Symbol> {
+    bits.as_chunks::<8>().0.iter().map(|byte| std::array::from_fn(|bit| byte[7 - bit])).collect()
+}
+
 /// The XOR of two lists of bytes. The result is as long as the shorter list.
 pub(super) fn xor(symbols: &Symbols, x: &[Symbol], y: &[Symbol]) -> Vec<Symbol> {
     let mut domain = symbols.clone();
@@ -185,18 +195,24 @@ impl Cipher {
         data.as_chunks().0.iter().flat_map(each).collect()
     }
 
-    /// CFB with segments of `size` bytes, 16 or 1 (SP 800-38A, 6.3). The last segment may be shorter.
+    /// CBC-MAC of whole blocks (SP 800-38C, 6.1, step 3), from a state.
+    pub(super) fn cbc_mac(&self, state: &Block, data: &[Symbol]) -> Block {
+        let add = |state: Block, block| self.encrypt(&xor_blocks(&self.symbols, &state, block));
+        data.as_chunks().0.iter().fold(*state, add)
+    }
+
+    /// CFB with segments of `size` bits, 128, 8 or 1 (SP 800-38A, 6.3). The last segment may be shorter.
     pub(super) fn cfb(&self, iv: &Block, data: &[Symbol], size: usize, encrypts: bool) -> Vec<Symbol> {
-        let mut register = *iv;
-        let mut result = Vec::with_capacity(data.len());
-        for segment in data.chunks(size) {
-            let output = xor(&self.symbols, segment, &self.encrypt(&register));
-            let ciphertext = if encrypts { &output } else { segment };
-            register.rotate_left(segment.len());
-            register[16 - segment.len()..].copy_from_slice(ciphertext);
+        let (mut register, mut result) = (bits_of(iv), Vec::new());
+        for segment in bits_of(data).chunks(size) {
+            let keystream = bits_of(&self.encrypt(&bytes_of(&register)));
+            let mut table = self.symbols.table();
+            let output: Vec<Bit> = segment.iter().zip(&keystream).map(|(x, y)| table.xor(*x, *y)).collect();
+            register.drain(..segment.len());
+            register.extend(if encrypts { &output } else { segment });
             result.extend(output);
         }
-        result
+        bytes_of(&result)
     }
 
     /// OFB (SP 800-38A, 6.4).

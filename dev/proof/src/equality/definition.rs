@@ -1,9 +1,11 @@
 //! GCM, GCM-SIV and OCB3 on symbols, as the standards define them.
 
-use super::cipher::{Block, Cipher, Counter, block, public, times_alpha, xor, xor_blocks, zero_padded};
+use super::cipher::{
+    Block, Cipher, Counter, bits_of, block, bytes_of, public, times_alpha, xor, xor_blocks, zero_padded,
+};
 use super::difference;
 use super::hash::{Hashed, ghash_key, reversed};
-use crate::symbols::{Bit, Symbol, Symbols, ZERO};
+use crate::symbols::{Symbol, Symbols, ZERO};
 use crate::value::Domain;
 
 /// An AEAD.
@@ -23,7 +25,10 @@ pub(super) struct Sealed<'a> {
     pub(super) aad: &'a [Symbol],
     pub(super) plaintext: &'a [Symbol],
     pub(super) ciphertext: &'a [Symbol],
+    /// The tag that the kernel has computed.
     pub(super) tag: &'a [Symbol],
+    /// The tag that was received with the message, when a message is opened. The counters of GCM-SIV depend on it.
+    pub(super) received: &'a [Symbol],
 }
 
 /// Two lengths in bits as 8 bytes each, in big-endian or little-endian order.
@@ -106,7 +111,7 @@ impl Sealed<'_> {
         let symbols = self.symbols();
         let (key, encryption) = self.derived_keys();
         let cipher = Cipher::new(symbols, &encryption);
-        let mut counter = block(self.tag);
+        let mut counter = block(self.received);
         counter[15][7] = crate::symbols::ONE;
         let ciphertext = cipher.ctr(&counter, Counter::First32, self.plaintext);
         let blocks = self.hashed_blocks(self.plaintext, false);
@@ -199,11 +204,11 @@ impl<'a> Masks<'a> {
         bytes[15][..6].fill(ZERO);
         // Stretch consists of the bits of Ktop, from the left, and 64 sums: those of bits 1 to 64 and bits 9 to 72.
         let top = self.cipher.encrypt(&bytes);
-        let mut stretch: Vec<Bit> = top.iter().flat_map(|byte| byte.iter().rev().copied()).collect();
+        let mut stretch = bits_of(&top);
         let mut table = self.cipher.symbols().table();
         stretch
             .extend((0..64).map(|place| table.xor(stretch[place], stretch[place + 8])).collect::<Vec<_>>());
-        std::array::from_fn(|byte| std::array::from_fn(|bit| stretch[bottom + 8 * byte + 7 - bit]))
+        block(&bytes_of(&stretch[bottom..bottom + 128]))
     }
 }
 

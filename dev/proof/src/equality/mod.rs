@@ -27,8 +27,8 @@ use crate::symbols::{Symbol, Symbols};
 /// The results of the proofs of one or more groups.
 #[derive(Default)]
 pub struct Outcome {
-    /// Number of runs.
-    pub runs: u64,
+    /// The runs.
+    pub names: Vec<String>,
     /// The runs for which equality has not been shown, with the reason.
     pub failures: Vec<String>,
 }
@@ -47,15 +47,7 @@ pub fn provable(extent: Extent) -> Vec<Group> {
             _ => false,
         };
         let is_chosen = extent == Extent::Full || group.key_len == 16 && !is_serial;
-        is_chosen
-            && group.kernel.width.is_none()
-            && match group.operation {
-                Operation::Key => false,
-                // CFB1 encrypts a block for each bit, so its proofs would take too long.
-                Operation::Mode(index) => !MODES[index].name.starts_with("CFB1 "),
-                Operation::Pass(index) => !PASSES[index].name.starts_with("Cfb1"),
-                _ => true,
-            }
+        is_chosen && group.kernel.width.is_none() && group.operation != Operation::Key
     });
     groups
 }
@@ -108,8 +100,8 @@ impl Prover {
 
     /// Adds the differences that a run has found.
     fn add(&mut self, run: &str, result: Differences) {
-        self.outcome.runs += 1;
         let group = self.group;
+        self.outcome.names.push(format!("equality: {group}, {run}"));
         match result {
             Ok(differences) if differences.is_empty() => {}
             Ok(differences) => {
@@ -161,7 +153,7 @@ fn lengths(extent: Extent, unit: usize, most: usize, marks: &[usize]) -> Vec<usi
 pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let mut prover = match Prover::new(image, group, extent) {
         Ok(prover) => prover,
-        Err(stop) => return Outcome { runs: 0, failures: vec![format!("{group}: {stop}")] },
+        Err(stop) => return Outcome { names: Vec::new(), failures: vec![format!("{group}: {stop}")] },
     };
     let result = match group.operation {
         Operation::Mode(index) => modes::prove(&mut prover, index),

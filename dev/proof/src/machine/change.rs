@@ -3,7 +3,7 @@
 use iced_x86::Instruction;
 
 use super::{Kind, Machine, Program, Step};
-use crate::value::{Domain, Flag};
+use crate::value::Domain;
 
 /// A change: instructions, and the instructions that replace them. A run of a program with a change executes the old instructions. It
 /// marks the bits that would have another value after the new instructions as secret; keys and data are not marked. If no result, no
@@ -79,11 +79,9 @@ impl<D: Domain> Machine<D> {
         mark(vectors.as_flattened_mut(), other.vectors.as_flattened());
         mark(masks.as_flattened_mut(), other.masks.as_flattened());
         memory.combine(&other.memory, mark);
-        let mark = |flag: &mut Flag, other: Flag| flag.secret |= *flag != other;
-        mark(&mut flags.carry, other.flags.carry);
-        mark(&mut flags.parity, other.flags.parity);
-        mark(&mut flags.zero, other.flags.zero);
-        mark(&mut flags.sign, other.flags.sign);
-        mark(&mut flags.overflow, other.flags.overflow);
+        let mut others = other.flags;
+        for (flag, other) in flags.all().into_iter().zip(others.all()) {
+            flag.secret |= flag != other;
+        }
     }
 }

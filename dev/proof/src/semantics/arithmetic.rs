@@ -100,14 +100,11 @@ fn signed(number: Number, size: usize) -> i128 {
 /// MUL, IMUL and MULX. Their time does not depend on operands (Intel, Data Operand Independent Timing Instructions).
 pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let is_signed = i.mnemonic() == Mnemonic::Imul;
-    let (accumulator, size) = match i.mnemonic() {
-        Mnemonic::Mulx => (Register::RDX, m.size(i, 0)),
-        _ => (Register::RAX, m.size(i, 0)),
-    };
+    let size = m.size(i, 0);
     let (x, y) = match i.op_count() {
-        1 => (m.register(accumulator), m.read(i, 0)?),
+        1 => (m.register(Register::RAX), m.read(i, 0)?),
         2 => (m.read(i, 0)?, m.read(i, 1)?),
-        _ if i.mnemonic() == Mnemonic::Mulx => (m.register(accumulator), m.read(i, 2)?),
+        _ if i.mnemonic() == Mnemonic::Mulx => (m.register(Register::RDX), m.read(i, 2)?),
         _ => (m.read(i, 1)?, m.read(i, 2)?),
     };
     let (x, y) = (Number::of::<D>(&x[..size]), Number::of::<D>(&y[..size]));
@@ -118,13 +115,7 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     };
     let is_zero = |x: Number| x.value | x.secret == 0;
     let is_secret = (x.is_secret() || y.is_secret()) && !is_zero(x) && !is_zero(y);
-    let mut part = |bits: i128| -> Bytes<D> {
-        let mut bytes = [D::constant(0); 64];
-        for (byte, value) in bytes.iter_mut().zip((bits as u64 & low_bits(size)).to_le_bytes()) {
-            *byte = m.domain.opaque(value, if is_secret { 0xff } else { 0 });
-        }
-        bytes
-    };
+    let mut part = |bits: i128| m.opaque(bits as u64 & low_bits(size), is_secret);
     let (low, high) = (part(product), part(product >> (8 * size)));
     let fits = if is_signed {
         signed(Number { value: product as u64, secret: 0 }, size) == product
@@ -187,8 +178,7 @@ pub(super) fn divide<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         return Err(m.stop("division by zero"));
     };
     for (register, result) in [(low, quotient), (high, remainder)] {
-        let secret = if is_secret { 0xff } else { 0 };
-        let bytes = (result as u64).to_le_bytes().map(|value| m.domain.opaque(value, secret));
+        let bytes = m.opaque(result as u64, is_secret);
         m.set_general(register, &bytes);
     }
     Ok(())
@@ -207,12 +197,7 @@ pub(super) fn compare_exchange<D: Domain>(m: &mut Machine<D>, i: &Instruction) -
         return Err(m.stop("a comparison and exchange of registers has no semantics"));
     }
     let (place, new, size) = m.pair(i)?;
-    let accumulator = match size {
-        1 => Register::AL,
-        2 => Register::AX,
-        4 => Register::EAX,
-        _ => Register::RAX,
-    };
+    let accumulator = if size == 1 { Register::AL } else { wide_registers(size)[0] };
     let expected = m.register(accumulator);
     m.sum(&expected[..size], &place[..size], Flag::new(false, false), true);
     if m.decide(m.flags.zero)? {

@@ -2,27 +2,24 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-use super::operands::are_same;
-use crate::machine::{Bytes, Flags, Kind, Machine, Step, Stop};
+use super::operands::{are_same, filled};
+use crate::machine::{Flags, Kind, Machine, Step, Stop};
 use crate::value::{Domain, Flag, Number, Shift, low_bits};
 
 pub(super) fn logic<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let size = m.size(i, 0);
     let first = u32::from(i.mnemonic() == Mnemonic::Andn);
     let (x, y) = (m.read(i, first)?, m.read(i, first + 1)?);
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
-        result[place] = match i.mnemonic() {
-            Mnemonic::Xor if are_same(i, 0, 1) => D::constant(0),
-            Mnemonic::Xor => m.domain.xor(x[place], y[place]),
-            Mnemonic::Or => m.domain.or(x[place], y[place]),
-            Mnemonic::Andn => {
-                let inverted = m.domain.not(x[place]);
-                m.domain.and(inverted, y[place])
-            }
-            _ => m.domain.and(x[place], y[place]),
-        };
-    }
+    let result = filled::<D>(size, |place| match i.mnemonic() {
+        Mnemonic::Xor if are_same(i, 0, 1) => D::constant(0),
+        Mnemonic::Xor => m.domain.xor(x[place], y[place]),
+        Mnemonic::Or => m.domain.or(x[place], y[place]),
+        Mnemonic::Andn => {
+            let inverted = m.domain.not(x[place]);
+            m.domain.and(inverted, y[place])
+        }
+        _ => m.domain.and(x[place], y[place]),
+    });
     let clear = Flag::new(false, false);
     (m.flags.carry, m.flags.overflow) = (clear, clear);
     m.set_result_flags(&result[..size]);
@@ -210,11 +207,7 @@ pub(super) fn count<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         _ => ((bits - 1).wrapping_sub(leading), Flags { zero: is_zero, ..Flags::UNDEFINED }),
     };
     m.flags = flags;
-    let mut bytes = [D::constant(0); 64];
-    let secret = if x.is_secret() { 0xff } else { 0 };
-    for (byte, value) in bytes.iter_mut().zip(u64::from(result).to_le_bytes()) {
-        *byte = m.domain.opaque(value, secret);
-    }
+    let bytes = m.opaque(result.into(), x.is_secret());
     m.write(i, 0, &bytes)
 }
 
@@ -229,11 +222,7 @@ pub(super) fn lowest<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         Mnemonic::Blsmsk => (x.value ^ less, x.value == 0),
         _ => (x.value & x.value.wrapping_neg(), x.value != 0),
     };
-    let mut bytes: Bytes<D> = [D::constant(0); 64];
-    let secret = if x.is_secret() { 0xff } else { 0 };
-    for (byte, value) in bytes.iter_mut().zip((result & low_bits(size)).to_le_bytes()) {
-        *byte = m.domain.opaque(value, secret);
-    }
+    let bytes = m.opaque(result & low_bits(size), x.is_secret());
     m.set_result_flags(&bytes[..size]);
     m.flags.carry = Flag::new(carry, x.is_secret());
     m.flags.overflow = Flag::new(false, false);

@@ -5,7 +5,7 @@ use std::array::from_fn;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 use super::bits::rotated;
-use super::operands::{are_same, first_source, is_legacy};
+use super::operands::{are_same, filled, first_source, is_legacy};
 use crate::machine::{Bytes, Kind, Machine, Step};
 use crate::value::{Domain, Flag, Number, Shift};
 
@@ -16,10 +16,7 @@ fn each_byte<D: Domain>(
     operation: fn(&mut D, D::Byte, D::Byte) -> D::Byte,
 ) -> Step {
     let ((x, y), size) = (m.sources(i)?, m.size(i, 0));
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
-        result[place] = operation(&mut m.domain, x[place], y[place]);
-    }
+    let result = filled::<D>(size, |place| operation(&mut m.domain, x[place], y[place]));
     m.write(i, 0, &result)
 }
 
@@ -67,16 +64,14 @@ pub(super) fn and_not<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 pub(super) fn ternary<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (x, y, z, size) = (m.read(i, 0)?, m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
     let table = m.constant(i)? as u8;
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
-        result[place] = if table == 0x96 {
-            // This table is the XOR of three values. It is the most frequent table.
+    let result = filled::<D>(size, |place| {
+        // This table is the XOR of three values. It is the most frequent table.
+        if table == 0x96 {
             let sum = m.domain.xor(x[place], y[place]);
-            m.domain.xor(sum, z[place])
-        } else {
-            m.domain.ternary(table, x[place], y[place], z[place])
-        };
-    }
+            return m.domain.xor(sum, z[place]);
+        }
+        m.domain.ternary(table, x[place], y[place], z[place])
+    });
     m.write(i, 0, &result)
 }
 

@@ -20,205 +20,192 @@ use crate::value::Domain;
 
 /// The semantics of an instruction; `None` if it is not in the table.
 pub fn of<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
-    integer(mnemonic)
-        .or_else(|| moves_of_vectors(mnemonic))
-        .or_else(|| lanes_of_vectors(mnemonic))
-        .or_else(|| others(mnemonic))
+    let name = format!("{mnemonic:?}").to_lowercase();
+    // A vector instruction has the prefix `v` in the encodings VEX and EVEX.
+    let base = name.strip_prefix('v').unwrap_or(&name);
+    integer(&name)
+        .or_else(|| moves_of_vectors(base))
+        .or_else(|| lanes_of_vectors(base))
+        .or_else(|| others(base))
+}
+
+/// The instance of a function for lanes of the width that the last letter of a name states.
+macro_rules! by_width {
+    ($name:ident, $module:ident::$function:ident) => {
+        match $name.as_bytes().last() {
+            Some(b'b') => $module::$function::<D, 1>,
+            Some(b'w') => $module::$function::<D, 2>,
+            Some(b'd') => $module::$function::<D, 4>,
+            _ => $module::$function::<D, 8>,
+        }
+    };
+}
+
+/// The rest of the name of a conditional instruction, as iced-x86 spells it.
+fn is_condition(suffix: &str) -> bool {
+    const CONDITIONS: [&str; 16] =
+        ["a", "ae", "b", "be", "e", "g", "ge", "l", "le", "ne", "no", "np", "ns", "o", "p", "s"];
+    CONDITIONS.contains(&suffix)
 }
 
 /// Instructions on general registers, flags and control flow.
-fn integer<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
-    use Mnemonic::*;
-    Some(match mnemonic {
+fn integer<D: Domain>(name: &str) -> Option<Run<D>> {
+    Some(match name {
         // Moves.
-        Mov | Movzx | Movnti => moves::zero_extended,
-        Movsx | Movsxd => moves::sign_extended,
-        Cbw | Cwde | Cdqe | Cwd | Cdq | Cqo => moves::accumulator_extended,
-        Movbe => moves::swapped_bytes,
-        Bswap => moves::byte_swap,
-        Lea => moves::lea,
-        Xchg => moves::exchange,
-        Push => moves::push,
-        Pop => moves::pop,
-        Cmova | Cmovae | Cmovb | Cmovbe | Cmove | Cmovg | Cmovge | Cmovl | Cmovle | Cmovne | Cmovno
-        | Cmovnp | Cmovns | Cmovo | Cmovp | Cmovs => moves::conditional,
-        Seta | Setae | Setb | Setbe | Sete | Setg | Setge | Setl | Setle | Setne | Setno | Setnp | Setns
-        | Seto | Setp | Sets => moves::set,
-        Stosb | Stosd | Stosq => moves::store_string,
-        Movsb | Movsd | Movsq => moves::move_string,
+        "mov" | "movzx" | "movnti" => moves::zero_extended,
+        "movsx" | "movsxd" => moves::sign_extended,
+        "cbw" | "cwde" | "cdqe" | "cwd" | "cdq" | "cqo" => moves::accumulator_extended,
+        "movbe" => moves::swapped_bytes,
+        "bswap" => moves::byte_swap,
+        "lea" => moves::lea,
+        "xchg" => moves::exchange,
+        "push" => moves::push,
+        "pop" => moves::pop,
+        "stosb" | "stosd" | "stosq" => moves::store_string,
+        "movsb" | "movsd" | "movsq" => moves::move_string,
+        _ if name.strip_prefix("cmov").is_some_and(is_condition) => moves::conditional,
+        _ if name.strip_prefix("set").is_some_and(is_condition) => moves::set,
         // Arithmetic.
-        Add | Adc => arithmetic::add,
-        Sub | Sbb | Cmp => arithmetic::subtract,
-        Inc | Dec => arithmetic::step,
-        Neg => arithmetic::negate,
-        Mul | Imul | Mulx => arithmetic::multiply,
-        Div | Idiv => arithmetic::divide,
-        Xadd => arithmetic::exchange_add,
-        Cmpxchg => arithmetic::compare_exchange,
+        "add" | "adc" => arithmetic::add,
+        "sub" | "sbb" | "cmp" => arithmetic::subtract,
+        "inc" | "dec" => arithmetic::step,
+        "neg" => arithmetic::negate,
+        "mul" | "imul" | "mulx" => arithmetic::multiply,
+        "div" | "idiv" => arithmetic::divide,
+        "xadd" => arithmetic::exchange_add,
+        "cmpxchg" => arithmetic::compare_exchange,
         // Bits.
-        And | Or | Xor | Test | Andn => bits::logic,
-        Not => bits::invert,
-        Shl | Sal | Shr | Sar => bits::shift,
-        Shlx | Shrx | Sarx => bits::shift_without_flags,
-        Rol | Ror | Rorx => bits::rotate,
-        Shld | Shrd => bits::double_shift,
-        Bt | Bts | Btr | Btc => bits::test,
-        Bsf | Bsr | Tzcnt | Lzcnt | Popcnt => bits::count,
-        Blsr | Blsi | Blsmsk => bits::lowest,
+        "and" | "or" | "xor" | "test" | "andn" => bits::logic,
+        "not" => bits::invert,
+        "shl" | "sal" | "shr" | "sar" => bits::shift,
+        "shlx" | "shrx" | "sarx" => bits::shift_without_flags,
+        "rol" | "ror" | "rorx" => bits::rotate,
+        "shld" | "shrd" => bits::double_shift,
+        "bt" | "bts" | "btr" | "btc" => bits::test,
+        "bsf" | "bsr" | "tzcnt" | "lzcnt" | "popcnt" => bits::count,
+        "blsr" | "blsi" | "blsmsk" => bits::lowest,
         // Control flow.
-        Jmp => control::jump,
-        Ja | Jae | Jb | Jbe | Je | Jg | Jge | Jl | Jle | Jne | Jno | Jnp | Jns | Jo | Jp | Js => {
-            control::jump_if
-        }
-        Call => control::call,
-        Ret => control::ret,
-        Leave => control::leave,
-        Nop | Endbr64 | Pause | Lfence | Mfence | Sfence => control::nothing,
-        Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchw | Prefetchnta => control::prefetch,
-        Ud2 | Int3 => control::undefined,
-        Cpuid => control::cpuid,
-        Xgetbv => control::xgetbv,
+        "jmp" => control::jump,
+        _ if name.strip_prefix('j').is_some_and(is_condition) => control::jump_if,
+        "call" => control::call,
+        "ret" => control::ret,
+        "leave" => control::leave,
+        "nop" | "endbr64" | "pause" | "lfence" | "mfence" | "sfence" => control::nothing,
+        "prefetcht0" | "prefetcht1" | "prefetcht2" | "prefetchw" | "prefetchnta" => control::prefetch,
+        "ud2" | "int3" => control::undefined,
+        "cpuid" => control::cpuid,
+        "xgetbv" => control::xgetbv,
         _ => return None,
     })
 }
 
 /// Moves of vector registers, and instructions on masks.
-fn moves_of_vectors<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
-    use Mnemonic::*;
-    Some(match mnemonic {
+fn moves_of_vectors<D: Domain>(name: &str) -> Option<Run<D>> {
+    Some(match name {
         // Moves.
-        Movdqa | Movdqu | Movaps | Movups | Movapd | Movupd | Lddqu | Vmovdqa | Vmovdqu | Vmovaps
-        | Vmovups | Vmovapd | Vmovupd | Vmovdqa32 | Vmovdqa64 | Vmovdqu32 | Vmovdqu64 | Vmovdqu8
-        | Vmovdqu16 | Vlddqu | Movntdq | Vmovntdq | Movntps | Vmovntps => moves::vector,
-        Movd | Movq | Vmovd | Vmovq | Movss | Vmovss | Vmovsd => moves::low,
-        Movlps | Movlpd | Movhps | Movhpd | Vmovlps | Vmovlpd | Vmovhps | Vmovhpd | Movlhps | Movhlps
-        | Vmovlhps | Vmovhlps => moves::half,
-        Pinsrb | Vpinsrb => moves::insert::<D, 1>,
-        Pinsrw | Vpinsrw => moves::insert::<D, 2>,
-        Pinsrd | Vpinsrd => moves::insert::<D, 4>,
-        Pinsrq | Vpinsrq => moves::insert::<D, 8>,
-        Pextrb | Vpextrb => moves::extract::<D, 1>,
-        Pextrw | Vpextrw => moves::extract::<D, 2>,
-        Pextrd | Vpextrd => moves::extract::<D, 4>,
-        Pextrq | Vpextrq => moves::extract::<D, 8>,
-        Vinserti128 | Vinsertf128 | Vinserti32x4 | Vinserti64x2 | Vinsertf32x4 | Vinsertf64x2
-        | Vinserti32x8 | Vinserti64x4 | Vinsertf32x8 | Vinsertf64x4 => moves::insert_vector,
-        Vextracti128 | Vextractf128 | Vextracti32x4 | Vextracti64x2 | Vextractf32x4 | Vextractf64x2
-        | Vextracti32x8 | Vextracti64x4 | Vextractf32x8 | Vextractf64x4 => moves::extract_vector,
-        Vpbroadcastb | Vpbroadcastw | Vpbroadcastd | Vpbroadcastq | Vbroadcastss | Vbroadcastsd
-        | Vbroadcasti128 | Vbroadcastf128 | Vbroadcasti32x4 | Vbroadcasti64x2 | Vbroadcastf32x4
-        | Vbroadcastf64x2 | Vbroadcasti32x8 | Vbroadcasti64x4 | Vbroadcastf64x4 | Movddup | Vmovddup => {
+        "movdqa" | "movdqu" | "movaps" | "movups" | "movapd" | "movupd" | "lddqu" | "movdqa32"
+        | "movdqa64" | "movdqu32" | "movdqu64" | "movdqu8" | "movdqu16" | "movntdq" | "movntps" => {
+            moves::vector
+        }
+        "movd" | "movq" | "movss" | "movsd" => moves::low,
+        "movlps" | "movlpd" | "movhps" | "movhpd" | "movlhps" | "movhlps" => moves::half,
+        "pinsrb" | "pinsrw" | "pinsrd" | "pinsrq" => by_width!(name, moves::insert),
+        "pextrb" | "pextrw" | "pextrd" | "pextrq" => by_width!(name, moves::extract),
+        "inserti128" | "insertf128" | "inserti32x4" | "inserti64x2" | "insertf32x4" | "insertf64x2"
+        | "inserti32x8" | "inserti64x4" | "insertf32x8" | "insertf64x4" => moves::insert_vector,
+        "extracti128" | "extractf128" | "extracti32x4" | "extracti64x2" | "extractf32x4" | "extractf64x2"
+        | "extracti32x8" | "extracti64x4" | "extractf32x8" | "extractf64x4" => moves::extract_vector,
+        "pbroadcastb" | "pbroadcastw" | "pbroadcastd" | "pbroadcastq" | "broadcastss" | "broadcastsd"
+        | "broadcasti128" | "broadcastf128" | "broadcasti32x4" | "broadcasti64x2" | "broadcastf32x4"
+        | "broadcastf64x2" | "broadcasti32x8" | "broadcasti64x4" | "broadcastf64x4" | "movddup" => {
             moves::broadcast
         }
-        Vzeroupper | Vzeroall => moves::zero_registers,
+        "zeroupper" | "zeroall" => moves::zero_registers,
         // Masks.
-        Kmovb => masks::moved::<D, 1>,
-        Kmovw => masks::moved::<D, 2>,
-        Kmovd => masks::moved::<D, 4>,
-        Kmovq => masks::moved::<D, 8>,
-        Kunpckbw => masks::unpack::<D, 1>,
-        Kunpckwd => masks::unpack::<D, 2>,
-        Kunpckdq => masks::unpack::<D, 4>,
-        Kshiftlb | Kshiftrb => masks::shift::<D, 1>,
-        Kshiftlw | Kshiftrw => masks::shift::<D, 2>,
-        Kshiftld | Kshiftrd => masks::shift::<D, 4>,
-        Kshiftlq | Kshiftrq => masks::shift::<D, 8>,
-        Kortestb => masks::test_either::<D, 1>,
-        Kortestw => masks::test_either::<D, 2>,
-        Kortestd => masks::test_either::<D, 4>,
-        Kortestq => masks::test_either::<D, 8>,
-        Vpcmpud => masks::compare::<D, 4>,
-        Vpcmpuq => masks::compare::<D, 8>,
-        Vptestmd | Vptestnmd => masks::test_lanes::<D, 4>,
-        Vptestmq | Vptestnmq => masks::test_lanes::<D, 8>,
+        "kmovb" | "kmovw" | "kmovd" | "kmovq" => by_width!(name, masks::moved),
+        "kunpckbw" => masks::unpack::<D, 1>,
+        "kunpckwd" => masks::unpack::<D, 2>,
+        "kunpckdq" => masks::unpack::<D, 4>,
+        "kshiftlb" | "kshiftrb" | "kshiftlw" | "kshiftrw" | "kshiftld" | "kshiftrd" | "kshiftlq"
+        | "kshiftrq" => by_width!(name, masks::shift),
+        "kortestb" | "kortestw" | "kortestd" | "kortestq" => by_width!(name, masks::test_either),
+        "pcmpud" | "pcmpuq" => by_width!(name, masks::compare),
+        "ptestmd" | "ptestnmd" | "ptestmq" | "ptestnmq" => by_width!(name, masks::test_lanes),
         _ => return None,
     })
 }
 
 /// Operations on lanes of vector registers.
-fn lanes_of_vectors<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
-    use Mnemonic::*;
-    Some(match mnemonic {
-        Pxor | Vpxor | Vpxord | Vpxorq | Xorps | Xorpd | Vxorps | Vxorpd => lanes::xor,
-        Pand | Vpand | Vpandd | Vpandq | Andps | Andpd | Vandps | Vandpd => lanes::and,
-        Por | Vpor | Vpord | Vporq | Orps | Orpd | Vorps | Vorpd => lanes::or,
-        Pandn | Vpandn | Vpandnd | Vpandnq | Andnps | Andnpd | Vandnps | Vandnpd => lanes::and_not,
-        Vpternlogd | Vpternlogq => lanes::ternary,
-        Paddb | Vpaddb => lanes::add::<D, 1>,
-        Paddw | Vpaddw => lanes::add::<D, 2>,
-        Paddd | Vpaddd => lanes::add::<D, 4>,
-        Paddq | Vpaddq => lanes::add::<D, 8>,
-        Psubb | Vpsubb => lanes::subtract::<D, 1>,
-        Psubw | Vpsubw => lanes::subtract::<D, 2>,
-        Psubd | Vpsubd => lanes::subtract::<D, 4>,
-        Psubq | Vpsubq => lanes::subtract::<D, 8>,
-        Pcmpeqb | Vpcmpeqb => lanes::equal::<D, 1>,
-        Pcmpeqw | Vpcmpeqw => lanes::equal::<D, 2>,
-        Pcmpeqd | Vpcmpeqd => lanes::equal::<D, 4>,
-        Pcmpeqq | Vpcmpeqq => lanes::equal::<D, 8>,
-        Pcmpgtb | Vpcmpgtb => lanes::greater::<D, 1>,
-        Pcmpgtw | Vpcmpgtw => lanes::greater::<D, 2>,
-        Pcmpgtd | Vpcmpgtd => lanes::greater::<D, 4>,
-        Pcmpgtq | Vpcmpgtq => lanes::greater::<D, 8>,
-        Pminud | Vpminud => lanes::minimum::<D, 4>,
-        Vpminuq => lanes::minimum::<D, 8>,
-        Psllw | Vpsllw | Psrlw | Vpsrlw | Psraw | Vpsraw => lanes::shift::<D, 2>,
-        Pslld | Vpslld | Psrld | Vpsrld | Psrad | Vpsrad => lanes::shift::<D, 4>,
-        Psllq | Vpsllq | Psrlq | Vpsrlq | Vpsraq => lanes::shift::<D, 8>,
-        Vpsllvd | Vpsrlvd | Vpsravd => lanes::shift_by_lanes::<D, 4>,
-        Vpsllvq | Vpsrlvq => lanes::shift_by_lanes::<D, 8>,
-        Vprold | Vprord => lanes::rotate::<D, 4>,
-        Vprolq | Vprorq => lanes::rotate::<D, 8>,
-        Pmovmskb | Vpmovmskb | Movmskps | Movmskpd | Vmovmskps | Vmovmskpd => lanes::signs,
-        Ptest | Vptest => lanes::test,
-        Pmuludq | Vpmuludq => lanes::multiply,
+fn lanes_of_vectors<D: Domain>(name: &str) -> Option<Run<D>> {
+    Some(match name {
+        "pxor" | "pxord" | "pxorq" | "xorps" | "xorpd" => lanes::xor,
+        "pand" | "pandd" | "pandq" | "andps" | "andpd" => lanes::and,
+        "por" | "pord" | "porq" | "orps" | "orpd" => lanes::or,
+        "pandn" | "pandnd" | "pandnq" | "andnps" | "andnpd" => lanes::and_not,
+        "pternlogd" | "pternlogq" => lanes::ternary,
+        "paddb" | "paddw" | "paddd" | "paddq" => by_width!(name, lanes::add),
+        "psubb" | "psubw" | "psubd" | "psubq" => by_width!(name, lanes::subtract),
+        "pcmpeqb" | "pcmpeqw" | "pcmpeqd" | "pcmpeqq" => by_width!(name, lanes::equal),
+        "pcmpgtb" | "pcmpgtw" | "pcmpgtd" | "pcmpgtq" => by_width!(name, lanes::greater),
+        "pminud" | "pminuq" => by_width!(name, lanes::minimum),
+        "psllw" | "psrlw" | "psraw" | "pslld" | "psrld" | "psrad" | "psllq" | "psrlq" | "psraq" => {
+            by_width!(name, lanes::shift)
+        }
+        "psllvd" | "psrlvd" | "psravd" | "psllvq" | "psrlvq" => by_width!(name, lanes::shift_by_lanes),
+        "prold" | "prord" | "prolq" | "prorq" => by_width!(name, lanes::rotate),
+        "pmovmskb" | "movmskps" | "movmskpd" => lanes::signs,
+        "ptest" => lanes::test,
+        "pmuludq" => lanes::multiply,
         _ => return None,
     })
 }
 
 /// Permutations, AES and carry-less multiplication.
-fn others<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
-    use Mnemonic::*;
-    Some(match mnemonic {
-        Pshufb | Vpshufb => permutations::bytes,
-        Pshufd | Vpshufd | Vpermilps => permutations::doublewords,
-        Pshuflw | Pshufhw | Vpshuflw | Vpshufhw => permutations::words,
-        Shufps | Vshufps | Shufpd | Vshufpd => permutations::two_sources,
-        Pslldq | Vpslldq | Psrldq | Vpsrldq => permutations::byte_shift,
-        Palignr | Vpalignr => permutations::align_bytes,
-        Valignd => permutations::align_lanes::<D, 4>,
-        Valignq => permutations::align_lanes::<D, 8>,
-        Punpcklbw | Punpckhbw | Vpunpcklbw | Vpunpckhbw => permutations::interleave::<D, 1>,
-        Punpcklwd | Punpckhwd | Vpunpcklwd | Vpunpckhwd => permutations::interleave::<D, 2>,
-        Punpckldq | Punpckhdq | Vpunpckldq | Vpunpckhdq | Unpcklps | Unpckhps | Vunpcklps | Vunpckhps => {
-            permutations::interleave::<D, 4>
-        }
-        Punpcklqdq | Punpckhqdq | Vpunpcklqdq | Vpunpckhqdq | Unpcklpd | Unpckhpd | Vunpcklpd | Vunpckhpd => {
-            permutations::interleave::<D, 8>
-        }
-        Vshufi32x4 | Vshufi64x2 | Vshuff32x4 | Vshuff64x2 => permutations::vectors,
-        Vperm2i128 | Vperm2f128 => permutations::two_vectors,
-        Vpermq | Vpermpd => permutations::quadwords,
-        Vpermd | Vpermps => permutations::by_register::<D, 4>,
-        Vpermi2d | Vpermt2d => permutations::of_two_by_register,
-        Packuswb | Vpackuswb => lanes::pack::<D, 2, 0, 0xff>,
-        Packssdw | Vpackssdw => lanes::pack::<D, 4, -0x8000, 0x7fff>,
-        Blendvps | Vblendvps => permutations::blend_by_sign::<D, 4>,
-        Blendvpd | Vblendvpd => permutations::blend_by_sign::<D, 8>,
-        Pblendvb | Vpblendvb => permutations::blend_by_sign::<D, 1>,
-        Vpblendd | Pblendw | Vpblendw | Blendps | Vblendps | Blendpd | Vblendpd => permutations::blend,
-        Pmovzxbw | Pmovzxbd | Pmovzxbq | Pmovzxwd | Pmovzxwq | Pmovzxdq | Vpmovzxbw | Vpmovzxbd
-        | Vpmovzxbq | Vpmovzxwd | Vpmovzxwq | Vpmovzxdq | Pmovsxbw | Pmovsxbd | Pmovsxbq | Pmovsxwd
-        | Pmovsxwq | Pmovsxdq | Vpmovsxbw | Vpmovsxbd | Vpmovsxbq | Vpmovsxwd | Vpmovsxwq | Vpmovsxdq => {
-            permutations::extend
-        }
+fn others<D: Domain>(name: &str) -> Option<Run<D>> {
+    Some(match name {
+        "pshufb" => permutations::bytes,
+        "pshufd" | "permilps" => permutations::doublewords,
+        "pshuflw" | "pshufhw" => permutations::words,
+        "shufps" | "shufpd" => permutations::two_sources,
+        "pslldq" | "psrldq" => permutations::byte_shift,
+        "palignr" => permutations::align_bytes,
+        "alignd" | "alignq" => by_width!(name, permutations::align_lanes),
+        "punpcklbw" => permutations::interleave::<D, 1, false>,
+        "punpckhbw" => permutations::interleave::<D, 1, true>,
+        "punpcklwd" => permutations::interleave::<D, 2, false>,
+        "punpckhwd" => permutations::interleave::<D, 2, true>,
+        "punpckldq" | "unpcklps" => permutations::interleave::<D, 4, false>,
+        "punpckhdq" | "unpckhps" => permutations::interleave::<D, 4, true>,
+        "punpcklqdq" | "unpcklpd" => permutations::interleave::<D, 8, false>,
+        "punpckhqdq" | "unpckhpd" => permutations::interleave::<D, 8, true>,
+        "shufi32x4" | "shufi64x2" | "shuff32x4" | "shuff64x2" => permutations::vectors,
+        "perm2i128" | "perm2f128" => permutations::two_vectors,
+        "permq" | "permpd" => permutations::quadwords,
+        "permd" | "permps" => permutations::by_register::<D, 4>,
+        "permi2d" | "permt2d" => permutations::of_two_by_register,
+        "packuswb" => lanes::pack::<D, 2, 0, 0xff>,
+        "packssdw" => lanes::pack::<D, 4, -0x8000, 0x7fff>,
+        "blendvps" => permutations::blend_by_sign::<D, 4>,
+        "blendvpd" => permutations::blend_by_sign::<D, 8>,
+        "pblendvb" => permutations::blend_by_sign::<D, 1>,
+        "pblendd" | "pblendw" | "blendps" | "blendpd" => permutations::blend,
+        "pmovzxbw" => permutations::extend::<D, 1, 2, false>,
+        "pmovzxbd" => permutations::extend::<D, 1, 4, false>,
+        "pmovzxbq" => permutations::extend::<D, 1, 8, false>,
+        "pmovzxwd" => permutations::extend::<D, 2, 4, false>,
+        "pmovzxwq" => permutations::extend::<D, 2, 8, false>,
+        "pmovzxdq" => permutations::extend::<D, 4, 8, false>,
+        "pmovsxbw" => permutations::extend::<D, 1, 2, true>,
+        "pmovsxbd" => permutations::extend::<D, 1, 4, true>,
+        "pmovsxbq" => permutations::extend::<D, 1, 8, true>,
+        "pmovsxwd" => permutations::extend::<D, 2, 4, true>,
+        "pmovsxwq" => permutations::extend::<D, 2, 8, true>,
+        "pmovsxdq" => permutations::extend::<D, 4, 8, true>,
         // AES and carry-less multiplication.
-        Aesenc | Vaesenc | Aesenclast | Vaesenclast | Aesdec | Vaesdec | Aesdeclast | Vaesdeclast => {
-            crypto::round
-        }
-        Aesimc | Vaesimc => crypto::inverse_mix_columns,
-        Aeskeygenassist | Vaeskeygenassist => crypto::key_assist,
-        Pclmulqdq | Vpclmulqdq => crypto::carryless,
+        "aesenc" | "aesenclast" | "aesdec" | "aesdeclast" => crypto::round,
+        "aesimc" => crypto::inverse_mix_columns,
+        "aeskeygenassist" => crypto::key_assist,
+        "pclmulqdq" => crypto::carryless,
         _ => return None,
     })
 }

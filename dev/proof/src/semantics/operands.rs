@@ -82,6 +82,15 @@ impl<D: Domain> Machine<D> {
         }
     }
 
+    /// The bytes of the result of an operation for which the domain has no method, with zeros above it.
+    pub(super) fn opaque(&mut self, value: u64, is_secret: bool) -> Bytes<D> {
+        let mut bytes = [D::constant(0); 64];
+        for (byte, value) in bytes.iter_mut().zip(value.to_le_bytes()) {
+            *byte = self.domain.opaque(value, if is_secret { 0xff } else { 0 });
+        }
+        bytes
+    }
+
     /// Number of bytes of an operand.
     pub(super) fn size(&self, i: &Instruction, operand: u32) -> usize {
         match i.op_kind(operand) {
@@ -131,6 +140,11 @@ impl<D: Domain> Machine<D> {
         }
         Ok(i.immediate(last) as usize & 0xff)
     }
+}
+
+/// A value of `size` bytes with zeros above it.
+pub(super) fn filled<D: Domain>(size: usize, mut byte: impl FnMut(usize) -> D::Byte) -> Bytes<D> {
+    std::array::from_fn(|place| if place < size { byte(place) } else { D::constant(0) })
 }
 
 /// True if a memory operand must be aligned to its size: for moves whose names say so, and for operands of 16 bytes in the encoding of SSE

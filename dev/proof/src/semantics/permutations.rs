@@ -5,25 +5,23 @@ use std::array::from_fn;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::lanes::source;
-use super::operands::is_legacy;
+use super::operands::{filled, is_legacy};
 use crate::machine::{Machine, Step};
 use crate::value::{Domain, Flag, Shift};
 
 /// PSHUFB: each byte of the second source selects a byte of the first in the same lane of 16 bytes, or zero if its top bit is set.
 pub(super) fn bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((x, indexes), size) = (m.sources(i)?, m.size(i, 0));
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
+    let result = filled::<D>(size, |place| {
         let (lane, index) = (place / 16 * 16, indexes[place]);
         let found = m.domain.look_up(&x[lane..lane + 16], index);
         // If the top bit is secret, the domain does not separate it from the other bits. The whole byte is then secret.
-        let is_zero = D::value(index) & 0x80 != 0;
-        result[place] = match (is_zero, D::secret(index)) {
+        match (D::value(index) & 0x80 != 0, D::secret(index)) {
             (false, _) => found,
             (true, 0) => D::constant(0),
             (true, secret) => m.domain.opaque(0, secret),
-        };
-    }
+        }
+    });
     m.write(i, 0, &result)
 }
 
@@ -96,18 +94,16 @@ pub(super) fn align_lanes<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Ins
     let ((high, low), size) = (m.sources(i)?, m.size(i, 0));
     let count = m.constant(i)? % (size / N) * N;
     let byte = |place: usize| if place < size { low[place] } else { high[(place - size) % 64] };
-    m.write(i, 0, &from_fn(|place| if place < size { byte(place + count) } else { D::constant(0) }))
+    m.write(i, 0, &filled::<D>(size, |place| byte(place + count)))
 }
 
 /// PUNPCKL and PUNPCKH: lanes of N bytes of one half of each 16 bytes, alternately from the two sources.
-pub(super) fn interleave<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    use Mnemonic::*;
+pub(super) fn interleave<D: Domain, const N: usize, const HIGH: bool>(
+    m: &mut Machine<D>,
+    i: &Instruction,
+) -> Step {
     let (x, y) = m.sources(i)?;
-    let is_high = matches!(
-        i.mnemonic(),
-        Punpckhbw | Punpckhwd | Punpckhdq | Punpckhqdq | Vpunpckhbw | Vpunpckhwd | Vpunpckhdq | Vpunpckhqdq
-    ) || matches!(i.mnemonic(), Unpckhps | Unpckhpd | Vunpckhps | Vunpckhpd);
-    let half = if is_high { 8 } else { 0 };
+    let half = if HIGH { 8 } else { 0 };
     let result = from_fn(|place| {
         let within = place % 16 / N;
         let source = if within.is_multiple_of(2) { &x } else { &y };
@@ -152,11 +148,10 @@ pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step 
 /// VPERMD and VPERMQ by a register: the low bits of the lanes of the first source select lanes of N bytes of the second source.
 pub(super) fn by_register<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (indexes, x, size) = (m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
+    let result = filled::<D>(size, |place| {
         let table: Vec<D::Byte> = (0..size / N).map(|lane| x[N * lane + place % N]).collect();
-        result[place] = m.domain.look_up(&table, indexes[place / N * N]);
-    }
+        m.domain.look_up(&table, indexes[place / N * N])
+    });
     m.write(i, 0, &result)
 }
 
@@ -168,14 +163,13 @@ pub(super) fn of_two_by_register<D: Domain>(m: &mut Machine<D>, i: &Instruction)
         _ => (second, destination),
     };
     let lanes = size / 4;
-    let mut result = [D::constant(0); 64];
-    for place in 0..size {
+    let result = filled::<D>(size, |place| {
         let byte = |lane: usize| {
             if lane < lanes { low[4 * lane + place % 4] } else { high[4 * (lane - lanes) + place % 4] }
         };
         let table: Vec<D::Byte> = (0..2 * lanes).map(byte).collect();
-        result[place] = m.domain.look_up(&table, indexes[place / 4 * 4]);
-    }
+        m.domain.look_up(&table, indexes[place / 4 * 4])
+    });
     m.write(i, 0, &result)
 }
 
@@ -209,26 +203,18 @@ pub(super) fn blend_by_sign<D: Domain, const N: usize>(m: &mut Machine<D>, i: &I
 }
 
 /// PMOVZX and PMOVSX: lanes of the low part become longer.
-pub(super) fn extend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    use Mnemonic::*;
-    let (from, to) = match i.mnemonic() {
-        Pmovzxbw | Vpmovzxbw | Pmovsxbw | Vpmovsxbw => (1, 2),
-        Pmovzxbd | Vpmovzxbd | Pmovsxbd | Vpmovsxbd => (1, 4),
-        Pmovzxbq | Vpmovzxbq | Pmovsxbq | Vpmovsxbq => (1, 8),
-        Pmovzxwd | Vpmovzxwd | Pmovsxwd | Vpmovsxwd => (2, 4),
-        Pmovzxwq | Vpmovzxwq | Pmovsxwq | Vpmovsxwq => (2, 8),
-        _ => (4, 8),
-    };
-    let is_signed = matches!(i.mnemonic(), Pmovsxbw | Pmovsxbd | Pmovsxbq | Pmovsxwd | Pmovsxwq | Pmovsxdq)
-        || matches!(i.mnemonic(), Vpmovsxbw | Vpmovsxbd | Vpmovsxbq | Vpmovsxwd | Vpmovsxwq | Vpmovsxdq);
+pub(super) fn extend<D: Domain, const FROM: usize, const TO: usize, const SIGNED: bool>(
+    m: &mut Machine<D>,
+    i: &Instruction,
+) -> Step {
     let (x, size) = (m.read(i, 1)?, m.size(i, 0));
     let mut result = [D::constant(0); 64];
-    for (lane, source) in result[..size].chunks_mut(to).zip(x.chunks(from)) {
-        if is_signed {
-            lane[to - from..].copy_from_slice(source);
-            m.domain.shift(lane, Shift::Arithmetic, 8 * (to - from) as u32);
+    for (lane, source) in result[..size].chunks_mut(TO).zip(x.chunks(FROM)) {
+        if SIGNED {
+            lane[TO - FROM..].copy_from_slice(source);
+            m.domain.shift(lane, Shift::Arithmetic, 8 * (TO - FROM) as u32);
         } else {
-            lane[..from].copy_from_slice(source);
+            lane[..FROM].copy_from_slice(source);
         }
     }
     m.write(i, 0, &result)

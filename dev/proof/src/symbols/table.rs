@@ -60,7 +60,8 @@ pub struct Table {
     /// Pairs of blocks that have been multiplied, in the order of the first product.
     multiplied: Vec<[[Symbol; 16]; 2]>,
     are_multiplied: HashSet<[[Symbol; 16]; 2]>,
-    /// The watched atoms. For each of them, `others` contains the first other expression to which the atom was added.
+    /// The watched atoms. For each of them, `others` contains the first other expression to which the atom was added, if the sum is not an
+    /// input of an S-box.
     watched: Range<Atom>,
     others: BTreeMap<Atom, Bit>,
     scratch: Vec<Atom>,
@@ -291,6 +292,12 @@ impl Table {
         if Symbols::secret(byte) == 0 {
             return Symbols::constant(aes::sub_byte(Symbols::value(byte), inverse));
         }
+        if self.is_watching() {
+            for bit in byte {
+                let atoms = self.atoms(bit).to_vec();
+                self.others.retain(|atom, _| !atoms.contains(atom));
+            }
+        }
         if let Some(result) = self.boxes[usize::from(inverse)].get(&byte) {
             return *result;
         }
@@ -355,7 +362,7 @@ impl Table {
     }
 
     /// The first expression other than a constant that has been added to each of the watched inputs. `None` if an input has no such
-    /// expression.
+    /// expression. Sums that are inputs of an S-box do not count: tags of GCM-SIV are also counters.
     pub fn compared(&self) -> Option<Vec<Symbol>> {
         let others = self.watched.clone().map(|atom| self.others.get(&atom).copied());
         Some(others.collect::<Option<Vec<Bit>>>()?.as_chunks().0.to_vec())

@@ -1,4 +1,4 @@
-use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, ocb, ofb, pcbc, xts};
+use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, gcm, gcm_siv, ocb, ofb, pcbc, xts};
 
 use super::*;
 use crate::equality::definition::{Aead, Sealed};
@@ -35,10 +35,20 @@ fn the_definitions_have_the_results_of_the_reference() {
         }
         assert_eq!(values(&cipher.cbc(&register, &blocks, true)), cbc::encrypt(&aes, &iv, whole));
         assert_eq!(values(&cipher.cbc(&register, &blocks, false)), cbc::decrypt(&aes, &iv, whole));
-        assert_eq!(values(&cipher.cfb(&register, &symbols, 16, true)), cfb::encrypt128(&aes, &iv, &data));
-        assert_eq!(values(&cipher.cfb(&register, &symbols, 16, false)), cfb::decrypt128(&aes, &iv, &data));
-        assert_eq!(values(&cipher.cfb(&register, &symbols, 1, true)), cfb::encrypt8(&aes, &iv, &data));
-        assert_eq!(values(&cipher.cfb(&register, &symbols, 1, false)), cfb::decrypt8(&aes, &iv, &data));
+        assert_eq!(values(&cipher.cfb(&register, &symbols, 128, true)), cfb::encrypt128(&aes, &iv, &data));
+        assert_eq!(values(&cipher.cfb(&register, &symbols, 128, false)), cfb::decrypt128(&aes, &iv, &data));
+        assert_eq!(values(&cipher.cfb(&register, &symbols, 8, true)), cfb::encrypt8(&aes, &iv, &data));
+        assert_eq!(values(&cipher.cfb(&register, &symbols, 8, false)), cfb::decrypt8(&aes, &iv, &data));
+        let bits = 8 * data.len();
+        assert_eq!(values(&cipher.cfb(&register, &symbols, 1, true)), cfb::encrypt1(&aes, &iv, &data, bits));
+        assert_eq!(values(&cipher.cfb(&register, &symbols, 1, false)), cfb::decrypt1(&aes, &iv, &data, bits));
+        assert_eq!(values(&cipher.cbc_mac(&register, &blocks)), cbc_mac::update(&aes, iv, whole));
+        let mut little = [7; 16];
+        little[..4].copy_from_slice(&[0xfe, 0xff, 0xff, 0xff]);
+        assert_eq!(
+            values(&cipher.ctr(&block(&public(&little)), Counter::First32, &symbols)),
+            crate::cases::modes::ctr_little32(&aes, &little, &data)
+        );
         assert_eq!(values(&cipher.ofb(&register, &symbols)), ofb::apply(&aes, &iv, &data));
         assert_eq!(values(&cipher.pcbc(&register, &blocks, true)), pcbc::encrypt(&aes, &iv, whole));
         assert_eq!(values(&cipher.pcbc(&register, &blocks, false)), pcbc::decrypt(&aes, &iv, whole));
@@ -48,30 +58,57 @@ fn the_definitions_have_the_results_of_the_reference() {
     }
 }
 
+/// The differences between a message of the reference and the definition. The last byte of the tag is `tag[last] ^ change`.
+fn differences(aead: Aead, key: &[u8], iv: &[u8], len: usize, tag_len: usize, change: u8) -> Vec<String> {
+    let (aes, cipher) = (Aes::new(key), Cipher::new(&Symbols::default(), &public(key)));
+    let (aad, plaintext) = (sample(len / 2, 6), sample(len, 7));
+    let (ciphertext, mut tag) = match aead {
+        Aead::Ocb => ocb::seal(&aes, iv, &aad, &plaintext, tag_len),
+        Aead::Gcm => {
+            let (ciphertext, tag) = gcm::seal(&aes, iv, &aad, &plaintext);
+            (ciphertext, tag.to_vec())
+        }
+        Aead::GcmSiv => {
+            let nonce = iv.try_into().expect("12 bytes");
+            let (ciphertext, tag) = gcm_siv::seal(key, nonce, &aad, &plaintext);
+            (ciphertext, tag.to_vec())
+        }
+    };
+    let received = public(&tag);
+    tag[tag_len - 1] ^= change;
+    let [iv, aad, plaintext, ciphertext, tag] = [iv, &aad, &plaintext, &ciphertext, &tag].map(public);
+    Sealed {
+        aead,
+        cipher: &cipher,
+        key_len: key.len(),
+        iv: &iv,
+        aad: &aad,
+        plaintext: &plaintext,
+        ciphertext: &ciphertext,
+        tag: &tag,
+        received: &received,
+    }
+    .differences()
+}
+
 #[test]
-fn the_definition_of_ocb_is_that_of_the_reference() {
-    let key = sample(16, 1);
-    let (aes, cipher) = (Aes::new(&key), Cipher::new(&Symbols::default(), &public(&key)));
-    for (len, nonce_len, tag_len) in [(0, 12, 16), (50, 1, 12), (96, 15, 8)] {
-        let (nonce, aad, plaintext) = (sample(nonce_len, 5), sample(len / 2, 6), sample(len, 7));
-        let (ciphertext, tag) = ocb::seal(&aes, &nonce, &aad, &plaintext, tag_len);
-        let [iv, aad, plaintext, ciphertext, mut tag] =
-            [nonce, aad, plaintext, ciphertext, tag].map(|part| public(&part));
-        let differences = |tag: &[Symbol]| {
-            Sealed {
-                aead: Aead::Ocb,
-                cipher: &cipher,
-                key_len: 16,
-                iv: &iv,
-                aad: &aad,
-                plaintext: &plaintext,
-                ciphertext: &ciphertext,
-                tag,
-            }
-            .differences()
-        };
-        assert_eq!(differences(&tag), Vec::<String>::new());
-        tag[0] = public(&[!Symbols::value(tag[0])])[0];
-        assert_eq!(differences(&tag), ["the tag differs"]);
+fn the_definitions_of_aeads_are_those_of_the_reference() {
+    for (aead, iv_len, len, tag_len) in [
+        (Aead::Ocb, 12, 0, 16),
+        (Aead::Ocb, 1, 50, 12),
+        (Aead::Ocb, 15, 96, 8),
+        (Aead::Gcm, 12, 0, 16),
+        (Aead::Gcm, 12, 50, 16),
+        (Aead::Gcm, 12, 96, 16),
+        (Aead::GcmSiv, 12, 0, 16),
+        (Aead::GcmSiv, 12, 50, 16),
+        (Aead::GcmSiv, 12, 96, 16),
+    ] {
+        let key_lens: &[usize] = if aead == Aead::GcmSiv { &[16, 32] } else { &[16, 24, 32] };
+        for key_len in key_lens {
+            let (key, iv) = (sample(*key_len, 1), sample(iv_len, 5));
+            assert_eq!(differences(aead, &key, &iv, len, tag_len, 0), Vec::<String>::new());
+            assert_eq!(differences(aead, &key, &iv, len, tag_len, 0x40), ["the tag differs"]);
+        }
     }
 }
