@@ -23,6 +23,7 @@ pub mod cases;
 pub mod contracts;
 pub mod coverage;
 pub mod equality;
+pub mod gpu;
 pub mod image;
 pub mod known;
 pub mod machine;
