@@ -127,6 +127,10 @@ impl Expressions {
         }
     }
 
+    pub(super) fn atom_count(&self) -> usize {
+        self.table.atom_count()
+    }
+
     /// Marks the atoms that the last operation has made.
     fn mark_atoms(&mut self, are_own: bool) {
         self.own_atoms.resize(self.table.atom_count(), are_own);

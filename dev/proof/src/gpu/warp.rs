@@ -16,6 +16,9 @@ pub(super) const LANES: usize = 32;
 /// The owners of values of registers that have not been written. Blocks have lower numbers.
 const FIRST_LANE: u32 = 1 << 31;
 
+/// A changed instruction can lead to expressions of any size. This number of atoms takes about 2 GB.
+const MOST_ATOMS: usize = 1 << 25;
+
 /// Where the parameters of a kernel begin in constant bank 0 (sm_90).
 const PARAMETERS: usize = 0x210;
 
@@ -102,6 +105,9 @@ pub(super) fn run(
                 None => Ok(()),
             };
         };
+        if warp.expressions.atom_count() > MOST_ATOMS {
+            return Err(format!("more than {MOST_ATOMS} atoms"));
+        }
         let one = code.get(at).ok_or("the end of the code")?;
         visited[at] += 1;
         warp.step(one, at, &index)
