@@ -16,7 +16,7 @@ pub(super) const LANES: usize = 32;
 /// The owners of values of registers that have not been written. Blocks have lower numbers.
 const FIRST_LANE: u32 = 1 << 31;
 
-/// A changed instruction can lead to expressions of any size. This number of atoms takes about 2 GB.
+/// A changed instruction can lead to expressions of any size. This number of atoms takes about 3 GB.
 const MOST_ATOMS: usize = 1 << 25;
 
 /// Where the parameters of a kernel begin in constant bank 0 (sm_90).
