@@ -325,11 +325,11 @@ prove-short: $(if $(PROVE),,proof-harness)
 prove-mutants: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt --mutants 200 --equivalent dev/proof/equivalent.txt $(if $(SEED),--seed $(SEED))
 
-## make prove-gpu         the same for the CUDA kernels bitslice (ECB, CTR, key expansion) and GHASH for sm_90, and changed instructions; no GPU needed
+## make prove-gpu         the same for the CUDA kernels bitslice (ECB, CTR, key expansion) and GHASH for sm_90; no GPU needed (MUTANTS=number: also changed instructions)
 GPU_CODE = target/gpu-code
 prove-gpu: tools-present
 	tools/gpu_code.py $(GPU_CODE) bitslice_expand bitslice_ecb_encrypt bitslice_ecb_decrypt bitslice_ctr bitslice_ctr32 ghash
-	$(CARGO) run --release --locked -p lockstep-proof --bin prove-gpu -- $(GPU_CODE) $(if $(SHORT),--short) --mutants $(or $(MUTANTS),60) $(if $(SEED),--seed $(SEED))
+	$(CARGO) run --release --locked -p lockstep-proof --bin prove-gpu -- $(GPU_CODE) $(if $(SHORT),--short) --mutants $(or $(MUTANTS),0) $(if $(SEED),--seed $(SEED))
 
 PROVER = $(CARGO) run --release --locked -p lockstep-proof --bin prove -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
 
