@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all arm-report arm-report-check kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants prove-gpu asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all arm-report arm-report-check kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -325,7 +325,13 @@ prove-short: $(if $(PROVE),,proof-harness)
 prove-mutants: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt --mutants 200 --equivalent dev/proof/equivalent.txt $(if $(SEED),--seed $(SEED))
 
-PROVER = $(CARGO) run --release --locked -p lockstep-proof -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
+## make prove-gpu         the same for the CUDA kernels bitslice (ECB, CTR, key expansion) and GHASH for sm_90; no GPU needed (MUTANTS=number: also changed instructions)
+GPU_CODE = target/gpu-code
+prove-gpu: tools-present
+	tools/gpu_code.py $(GPU_CODE) bitslice_expand bitslice_ecb_encrypt bitslice_ecb_decrypt bitslice_ctr bitslice_ctr32 ghash
+	$(CARGO) run --release --locked -p lockstep-proof --bin prove-gpu -- $(GPU_CODE) $(if $(SHORT),--short) --mutants $(or $(MUTANTS),0) $(if $(SEED),--seed $(SEED))
+
+PROVER = $(CARGO) run --release --locked -p lockstep-proof --bin prove -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
 
 # With the profile of packages, except that symbols are kept: reports name functions. Symbols do not change the code.
 .PHONY: proof-harness

@@ -13,6 +13,7 @@
 //! | [`machine`], [`contracts`] | the loop over instructions; imported functions |
 //! | [`cases`] | which functions run with which keys, lengths and directions |
 //! | [`equality`] | proofs that results are equal to those of the standards for all keys and data |
+//! | [`gpu`] | the same for CUDA kernels |
 //! | [`coverage`] | instructions of kernels that no case has executed |
 //! | [`known`] | the list of known findings |
 //! | [`mutants`] | random changes of single instructions, which the analysis must refute |
@@ -23,6 +24,7 @@ pub mod cases;
 pub mod contracts;
 pub mod coverage;
 pub mod equality;
+pub mod gpu;
 pub mod image;
 pub mod known;
 pub mod machine;

@@ -104,7 +104,7 @@ fn mixing(inverse: bool) -> [Vec<usize>; 32] {
 
 impl Table {
     /// The atoms of an expression.
-    pub(super) fn atoms(&self, bit: Bit) -> &[Atom] {
+    pub(crate) fn atoms(&self, bit: Bit) -> &[Atom] {
         let bit = bit as usize;
         let start = if bit == 0 { 0 } else { self.ends[bit - 1] };
         &self.atoms[start..self.ends[bit]]
@@ -132,10 +132,15 @@ impl Table {
     }
 
     /// The expression that is a new atom.
-    pub(super) fn atom(&mut self) -> Bit {
+    pub(crate) fn atom(&mut self) -> Bit {
         let atom = self.next;
         self.next = atom.checked_add(1).expect("less than 2^32 atoms");
         self.intern(&[atom])
+    }
+
+    /// The number of atoms.
+    pub(crate) fn atom_count(&self) -> usize {
+        self.next as usize
     }
 
     /// A byte of eight new atoms: an input, or the result of an operation that the domain does not know.
@@ -211,7 +216,7 @@ impl Table {
     }
 
     /// [`ONE`] if the constant one is in the sum, otherwise [`ZERO`].
-    pub(super) fn has_constant(&self, bit: Bit) -> Bit {
+    pub(crate) fn has_constant(&self, bit: Bit) -> Bit {
         if self.atoms(bit).first() == Some(&0) { ONE } else { ZERO }
     }
 
@@ -308,7 +313,7 @@ impl Table {
     }
 
     /// MixColumns of a column, or its inverse.
-    pub(super) fn mix_column(&mut self, column: [Symbol; 4], inverse: bool) -> [Symbol; 4] {
+    pub(crate) fn mix_column(&mut self, column: [Symbol; 4], inverse: bool) -> [Symbol; 4] {
         use std::sync::LazyLock;
         static SOURCES: LazyLock<[[Vec<usize>; 32]; 2]> = LazyLock::new(|| [mixing(false), mixing(true)]);
         let bits = column.as_flattened();

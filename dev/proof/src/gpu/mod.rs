@@ -1,0 +1,152 @@
+//! Proofs for the machine code of CUDA kernels for sm_90: `cuda/bitslice` (ECB, CTR, key expansion), and GHASH by integers.
+//!
+//! The input is a folder with the code of each module, as `tools/gpu_code.py` writes it: NAME.cubin, from the archive that packages embed,
+//! and NAME.sass, its disassembly. docs/proof.md states what is shown, and what is assumed.
+//!
+//! | module | content |
+//! |---|---|
+//! | `expressions`, `functions` | bits as expressions, with owners, and functions of a byte |
+//! | `word`, `semantics` | words of 32 bits; the table of instructions |
+//! | `code`, `warp`, `memory` | the disassembly; 32 threads; buffers and shared memory |
+//! | `definition`, `ghash`, `cases` | AES, GHASH; the launches that are proved |
+//! | `jobs`, `mutants` | the list of proofs; changed instructions, which must be refuted |
+
+mod cases;
+mod code;
+mod definition;
+mod expressions;
+mod functions;
+mod ghash;
+mod jobs;
+mod memory;
+mod mutants;
+mod semantics;
+mod warp;
+mod word;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use code::Instruction;
+use expressions::Expressions;
+use jobs::Job;
+use memory::Memory;
+use object::{Object, ObjectSection};
+use warp::Launch;
+
+use crate::parallel;
+
+/// The code of an entry point.
+#[derive(Clone)]
+struct Kernel {
+    code: Vec<Instruction>,
+    /// The bytes of shared memory of a thread block.
+    shared: usize,
+}
+
+/// What the runs of a proof have executed, and how many instructions a warp may execute.
+struct Run {
+    /// The number of executions of each instruction.
+    visited: Vec<u32>,
+    most_steps: usize,
+}
+
+impl Run {
+    fn new(kernel: &Kernel, most_steps: usize) -> Run {
+        Run { visited: vec![0; kernel.code.len()], most_steps }
+    }
+
+    fn warp(
+        &mut self,
+        kernel: &Kernel,
+        launch: &Launch,
+        memory: &mut Memory,
+        expressions: &mut Expressions,
+    ) -> Result<(), String> {
+        warp::run(&kernel.code, launch, memory, expressions, &mut self.visited, self.most_steps)
+    }
+}
+
+/// More instructions than any warp executes.
+const MOST_STEPS: usize = 1 << 20;
+
+/// The entry points of all modules.
+type Kernels = BTreeMap<String, Kernel>;
+
+/// Reads the entry points of a module: the disassembly NAME.sass of NAME.cubin.
+fn read(folder: &Path, module: &str) -> Result<Kernels, String> {
+    let read = |ending: &str| {
+        let path = folder.join(format!("{module}.{ending}"));
+        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let text = String::from_utf8(read("sass")?).map_err(|_| format!("{module}.sass is not text"))?;
+    let cubin = read("cubin")?;
+    let file = object::File::parse(&cubin[..]).map_err(|error| format!("{module}.cubin: {error}"))?;
+    let shared = |name: &str| {
+        let section = file.section_by_name(&format!(".nv.shared.{name}"));
+        section.map_or(0, |section| section.size() as usize)
+    };
+    let functions = code::functions(&text)?.into_iter();
+    Ok(functions.map(|(name, code)| (name.clone(), Kernel { code, shared: shared(&name) })).collect())
+}
+
+/// What to prove.
+pub struct Options {
+    /// Fewer launches.
+    pub is_short: bool,
+    /// The number of mutants, and their seed.
+    pub mutants: usize,
+    /// The seed of the mutants.
+    pub seed: u64,
+}
+
+/// Runs all proofs on the code in a folder. True if all of them succeed.
+pub fn prove(folder: &Path, options: &Options) -> Result<bool, String> {
+    let mut kernels = Kernels::new();
+    for module in jobs::MODULES {
+        kernels.extend(read(folder, module)?);
+    }
+    let jobs = jobs::all(options.is_short);
+    let start = Instant::now();
+    let done: Mutex<Vec<(usize, Vec<u32>)>> = Mutex::default();
+    let numbers: Vec<usize> = (0..jobs.len()).collect();
+    let failures = Mutex::new(0);
+    parallel::for_each(&numbers, |number| {
+        let job = &jobs[*number];
+        let result = job.kernel(&kernels).map(|kernel| job.run(kernel, MOST_STEPS));
+        match result {
+            Ok((Ok(()), visited)) => done.lock().expect("no thread panics").push((*number, visited)),
+            Ok((Err(error), _)) | Err(error) => {
+                println!("FOUND: {job}\n    {error}");
+                *failures.lock().expect("no thread panics") += 1;
+            }
+        }
+    });
+    let (done, failures) = (done.into_inner().expect("no panic"), failures.into_inner().expect("no panic"));
+    report(&kernels, &jobs, &done);
+    println!("{} proofs, {failures} failures, {} s", jobs.len(), start.elapsed().as_secs());
+    if failures > 0 || options.mutants == 0 {
+        return Ok(failures == 0);
+    }
+    Ok(mutants::survivors(&kernels, &jobs, &done, options) == 0)
+}
+
+/// Prints the number of proofs of each entry point, and the number of its instructions that none of them has executed.
+fn report(kernels: &Kernels, jobs: &[Job], done: &[(usize, Vec<u32>)]) {
+    let mut totals: BTreeMap<String, (usize, Vec<u32>)> = BTreeMap::new();
+    for (number, visited) in done {
+        let total = totals.entry(jobs[*number].function()).or_insert((0, vec![0; visited.len()]));
+        total.0 += 1;
+        total.1.iter_mut().zip(visited).for_each(|(sum, count)| *sum += count);
+    }
+    for (name, (proofs, visited)) in totals {
+        let missed = visited.iter().filter(|count| **count == 0).count();
+        let all = kernels[&name].code.len();
+        println!("{name}: {proofs} proofs; no run has executed {missed} of {all} instructions");
+    }
+}
+
+#[cfg(test)]
+mod tests;
