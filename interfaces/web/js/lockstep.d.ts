@@ -111,7 +111,7 @@ export interface Aead {
     seal(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Uint8Array;
     /** Throws an error with the code `not-authentic` unless the message is authentic. */
     open(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Uint8Array;
-    /** Uses WebCrypto for messages of GCM from 32 KiB on. After the call has returned, the arguments may be changed. */
+    /** Uses WebCrypto for messages of GCM from 24 KiB on. After the call has returned, the arguments may be changed. */
     sealAsync(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Promise<Uint8Array>;
     openAsync(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Promise<Uint8Array>;
     sealBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; plaintext: Uint8Array }[]): Uint8Array[];
