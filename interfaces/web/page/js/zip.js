@@ -83,7 +83,8 @@ export function archive(entries) {
         directory.push(numbers([0x02014b50, 4], [(3 << 8) | VERSION, 2], ...common, ...tail), name, seconds, ...wideExtra);
     }
     const start = at;
-    add(...directory);
+    // A call has a limited number of arguments.
+    directory.forEach((piece) => add(piece));
     const [size, end, count] = [at - start, at, entries.length];
     if (count >= MOST_16 || end >= MOST_32) {
         const record = [[44, 8], [(3 << 8) | VERSION, 2], [VERSION, 2], [0, 4], [0, 4], [count, 8], [count, 8], [size, 8], [start, 8]];
