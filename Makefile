@@ -239,8 +239,8 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, the page for browsers, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -362,7 +362,7 @@ rustls-test: tools-present-tests
 	$(CARGO) test --release --locked $(RUSTLS_PEERS)
 
 ## make web               the npm package for browsers and Node: target/web
-.PHONY: web web-test bench-web
+.PHONY: web web-test web-memory bench-web
 web: tools-present
 	tools/web/build.sh $(TARGET)/web
 
@@ -370,6 +370,10 @@ web: tools-present
 web-test: tools-present-tests tools-present-node web
 	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/web/test.sh $(TARGET)/web $(TESTED)
+
+## make web-memory        the memory of a stream of 4 GiB in Node, in about three minutes
+web-memory: tools-present-node web
+	tools/web/memory.sh $(TARGET)/web
 
 ## make bench-web         speed and size of the npm package, compared with WebCrypto and with packages of npm, which are downloaded
 bench-web: tools-present tools-present-node web
@@ -380,7 +384,7 @@ bench-web: tools-present tools-present-node web
 web-page: web
 	tools/web_page.sh build $(TARGET)/web-page $(TARGET)/web
 
-## make web-page-test     the page in a headless Chromium, with WebGPU and WebGL 2 in software
+## make web-page-test     the page in a headless Chromium, with WebGPU and WebGL 2 in software, and in Firefox
 web-page-test: web-page
 	tools/web_page.sh test $(TARGET)/web-page $(wildcard $(TESTED))
 

@@ -14,6 +14,7 @@
 #   tools/setup.sh tests        to compile and run all tests: Mesa's software devices, age and strace as well
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
 #   tools/setup.sh browser      for tools/bench_page/check.py: a headless browser
+#   tools/setup.sh firefox      for tools/web_page.sh: Firefox
 #   tools/setup.sh node         for tools/web: Node
 #
 # Several purposes may be given.
@@ -77,6 +78,11 @@ browser() {
     missing+=(chromium-headless-shell fonts-dejavu-core)
 }
 
+firefox() {
+    ! command -v firefox >/dev/null || return 0
+    programs firefox-esr:firefox-esr
+}
+
 node() {
     programs node:nodejs
 }
@@ -86,7 +92,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 build
 for purpose in "$@"; do
     case $purpose in
-    lab | python | peers | tests | browser | node) $purpose ;;
+    lab | python | peers | tests | browser | firefox | node) $purpose ;;
     programs) servers ;;
     *)
         echo "setup: unknown argument $purpose" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the page of interfaces/web/page, and tests it in a headless Chromium with WebGPU and WebGL 2 in software.
+# Builds the page of interfaces/web/page, and tests it in a headless Chromium with WebGPU and WebGL 2 in software, and in Firefox.
 #
 #   tools/web_page.sh build FOLDER PACKAGE     PACKAGE: the folder of the npm package, which the page loads from beside it
 #   tools/web_page.sh test FOLDER [COMMAND]    FOLDER: a built page; COMMAND: the program `lockstep`, to exchange files with
@@ -39,7 +39,7 @@ run_tests() {
         LOCKSTEP=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
         export LOCKSTEP
     fi
-    "$project/tools/setup.sh" browser node
+    "$project/tools/setup.sh" browser firefox node python
     cd "$page/test"
     npm ci --no-audit --no-fund --loglevel=error >/dev/null
     exec node --test --test-concurrency=2 ./*.test.js

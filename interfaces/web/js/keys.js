@@ -1,6 +1,6 @@
 // The keys of files: key files, passphrases, and identities with their recipients.
 
-import { backends, bytes, call, compiledModule, failure, isNode } from './module.js';
+import { backends, bytes, call, compiledModule, failure, isNode, live } from './module.js';
 
 /** Generates a key file. Returns its text as bytes. */
 export function generateKeyFile() {
@@ -41,6 +41,7 @@ function given(options, names, several) {
 
 /** Copies the options of a decryption. The decryption uses its key later, when the caller may already have changed the original options. */
 export function optionsForDecryption(options) {
+    if (options?.keys !== undefined) return { keys: sharedKeys(options), backend: backends(options.backend) };
     given(options, ['keyFile', 'passphrase', 'identities'], true);
     const { backend, keyFile, passphrase, identities } = options;
     return {
@@ -57,8 +58,79 @@ function fromBytes(key) {
     }
 }
 
+/** Copies a key: the caller frees the result. */
+function copyOf(key) {
+    return fromBytes(call(() => live(key).bytes()));
+}
+
+/**
+ * The keys of several files. New files get the same key and the same envelope, and the keys of envelopes that were opened are kept. Therefore
+ * a passphrase is processed once for all files that share an envelope.
+ */
+class FileKeys {
+    // For encryption: the key and the envelope of new files.
+    #made;
+    // For decryption: the options, and a promise of the key of each envelope.
+    #options;
+    #opened = new Map();
+
+    static async forEncryption(options) {
+        const keys = new FileKeys();
+        keys.#made = await keyForEncryption(options);
+        return keys;
+    }
+
+    static forDecryption(options) {
+        const keys = new FileKeys();
+        keys.#options = optionsForDecryption(options);
+        return keys;
+    }
+
+    /** Returns a copy of the key, and the envelope, of a new file. */
+    ofNewFile() {
+        if (this.#options) throw failure('argument', 'these keys are for decryption: make keys with encryptionKeys');
+        return { key: copyOf(this.#made?.key), envelope: live(this.#made).envelope };
+    }
+
+    /** Returns a copy of the key of a file that begins with this envelope. */
+    async ofFile(envelope) {
+        if (this.#made) throw failure('argument', 'these keys are for encryption: make keys with decryptionKeys');
+        // This decoder has a different character for each byte.
+        const name = new TextDecoder('latin1').decode(envelope);
+        if (!this.#opened.has(name)) this.#opened.set(name, selectedKey(live(this.#options), envelope));
+        return copyOf(await this.#opened.get(name));
+    }
+
+    /** Wipes the keys. Streams that have started still work. */
+    free() {
+        this.#made?.key.free();
+        this.#options?.keyFile?.fill(0);
+        for (const opened of this.#opened.values()) opened.then((key) => key.free(), () => {});
+        this.#opened.clear();
+        this.#made = this.#options = undefined;
+    }
+}
+
+/** Prepares the encryption of several files. The options are those of `encryptStream`. */
+export function encryptionKeys(options) {
+    return FileKeys.forEncryption(options);
+}
+
+/** Prepares the decryption of several files. The options are those of `decryptStream`. */
+export function decryptionKeys(options) {
+    return FileKeys.forDecryption(options);
+}
+
+/** Returns the keys in the options, which exclude other kinds of keys. */
+function sharedKeys({ keys, ...others }) {
+    const isAlone = ['keyFile', 'passphrase', 'recipients', 'identities'].every((name) => others[name] === undefined);
+    if (!(keys instanceof FileKeys) || !isAlone) throw failure('argument', 'keys must be the result of encryptionKeys or decryptionKeys, without other keys');
+    return keys;
+}
+
 /** Returns the key and the envelope of a new file. */
 export async function keyForEncryption(options) {
+    if (options?.keys !== undefined) return sharedKeys(options).ofNewFile();
     const kind = given(options, ['keyFile', 'passphrase', 'recipients'], false);
     if (kind === 'keyFile') {
         const key = call((module) => module.FileKey.parse(bytes(options.keyFile, 'keyFile')));
@@ -77,6 +149,7 @@ export async function keyForEncryption(options) {
  * `optionsForDecryption`. This function wipes the text of the key file in them.
  */
 export async function keyForDecryption(options, envelope) {
+    if (options.keys) return options.keys.ofFile(envelope);
     try {
         return await selectedKey(options, envelope);
     } finally {

@@ -39,14 +39,32 @@ export interface DecryptOptions {
     backend?: Backend;
 }
 
+/**
+ * The keys of several files. All files that are encrypted with one object share a key and an envelope, and each envelope is opened only once.
+ * Therefore a passphrase is processed once, not for each file.
+ */
+export interface FileKeys {
+    /** Wipes the keys. */
+    free(): void;
+}
+
+export function encryptionKeys(options: EncryptOptions): Promise<FileKeys>;
+export function decryptionKeys(options: DecryptOptions): FileKeys;
+
+/** Options that take their key from `encryptionKeys` or `decryptionKeys`. */
+export interface KeysOption {
+    keys: FileKeys;
+    backend?: Backend;
+}
+
 /** Encrypts a stream, in the formats of docs/file-format.md. The result is for `pipeThrough`, or for `pipeTo` to and from its two sides. */
-export function encryptStream(options: EncryptOptions): ReadableWritablePair<Uint8Array, Uint8Array>;
+export function encryptStream(options: EncryptOptions | KeysOption): ReadableWritablePair<Uint8Array, Uint8Array>;
 
 /**
  * Decrypts a stream. Only verified plaintext is returned. Only the end of the stream shows that the file is complete. So if the stream
  * fails, discard all of its output.
  */
-export function decryptStream(options: DecryptOptions): ReadableWritablePair<Uint8Array, Uint8Array>;
+export function decryptStream(options: DecryptOptions | KeysOption): ReadableWritablePair<Uint8Array, Uint8Array>;
 
 /** Generates a key file. Returns its text. */
 export function generateKeyFile(): Uint8Array;
@@ -64,10 +82,10 @@ export interface EncryptedFile {
     free(): void;
 }
 
-export function openBlob(blob: Blob, options: DecryptOptions): Promise<EncryptedFile>;
+export function openBlob(blob: Blob, options: DecryptOptions | KeysOption): Promise<EncryptedFile>;
 
 /** Opens an encrypted file at a URL. The server must answer requests for ranges. If it has another origin, it must permit them (CORS). */
-export function openUrl(url: string | URL, options: DecryptOptions): Promise<EncryptedFile>;
+export function openUrl(url: string | URL, options: DecryptOptions | KeysOption): Promise<EncryptedFile>;
 
 /** An authenticated mode. Ranges of lengths are in bytes; the second number can be `Infinity`. */
 export interface AeadInfo {
@@ -93,7 +111,7 @@ export interface Aead {
     seal(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Uint8Array;
     /** Throws an error with the code `not-authentic` unless the message is authentic. */
     open(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Uint8Array;
-    /** Uses WebCrypto for messages of GCM from 16 KiB on. After the call has returned, the arguments may be changed. */
+    /** Uses WebCrypto for messages of GCM from 24 KiB on. After the call has returned, the arguments may be changed. */
     sealAsync(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Promise<Uint8Array>;
     openAsync(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Promise<Uint8Array>;
     sealBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; plaintext: Uint8Array }[]): Uint8Array[];

@@ -225,7 +225,7 @@ impl<'a> File<'a> {
             for identity in identities {
                 let key = x25519_key(&identity.0, &share, &share, &identity.recipient().0)
                     .ok_or(Failure::Damaged)?;
-                if let Some(file_key) = unwrap(&key, stanza) {
+                if let Some(file_key) = unwrap(&key, stanza)? {
                     return self.open(&file_key);
                 }
             }
@@ -251,7 +251,7 @@ impl<'a> File<'a> {
             return Err(Failure::Work(work));
         }
         let key = scrypt_key(passphrase, &salt, work).ok_or(Failure::Damaged)?;
-        self.open(&unwrap(&key, stanza).ok_or(Failure::WrongPassphrase)?)
+        self.open(&unwrap(&key, stanza)?.ok_or(Failure::WrongPassphrase)?)
     }
 
     /// Checks the header, and opens the payload.
@@ -274,16 +274,17 @@ fn decode<const N: usize>(argument: &str) -> Option<[u8; N]> {
     BASE64.decode(argument).ok()?.try_into().ok()
 }
 
-/// Decrypts the file key in a stanza.
-fn unwrap(key: &Key, stanza: &Stanza<'_>) -> Option<FileKey> {
+/// Decrypts the file key in a stanza; `None` if the key is another one.
+fn unwrap(key: &Key, stanza: &Stanza<'_>) -> Result<Option<FileKey>, Failure> {
     // Bodies of another length are refused, because a longer body could be made such that several keys decrypt it.
     if stanza.body.len() != 16 + 16 {
-        return None;
+        return Err(Failure::Damaged);
     }
-    let opened = decrypt(key, &[0; 12], &stanza.body)?;
-    let mut file_key = FileKey::default();
-    file_key.copy_from_slice(&opened);
-    Some(file_key)
+    Ok(decrypt(key, &[0; 12], &stanza.body).map(|opened| {
+        let mut file_key = FileKey::default();
+        file_key.copy_from_slice(&opened);
+        file_key
+    }))
 }
 
 /// The key that wraps the file key for a recipient; `None` if the shared secret is zero.

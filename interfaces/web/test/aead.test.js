@@ -125,7 +125,7 @@ test('the asynchronous calls agree with the others on each backend', async () =>
     for (const backend of BACKENDS) {
         for (const bytes of [16, 24, 32]) {
             const mode = web.aead('GCM', noise(4, bytes), { backend });
-            for (const length of [0, 100, 16383, 16384, 100_000]) {
+            for (const length of [0, 100, 24575, 24576, 100_000]) {
                 const [nonce, aad, plaintext] = [noise(5, 12), noise(6, 30), noise(length, length)];
                 const sealed = await mode.sealAsync(nonce, aad, plaintext);
                 assert.deepEqual(sealed, mode.seal(nonce, aad, plaintext));

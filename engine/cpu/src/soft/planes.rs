@@ -40,5 +40,19 @@ pub(crate) unsafe fn transpose<R: Register>(words: &mut [R; 8]) {
     }
 }
 
+/// Converts eight registers of blocks to planes, or planes to registers of blocks, in the register's order of bytes.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the register.
+#[inline(always)]
+pub(crate) unsafe fn convert<R: Register>(words: &mut [R; 8]) {
+    for word in words.iter_mut() {
+        *word = word.arrange();
+    }
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe { transpose(words) };
+}
+
 #[cfg(test)]
 mod tests;

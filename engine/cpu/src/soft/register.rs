@@ -30,7 +30,8 @@ pub(super) use bitwise;
 /// One or more blocks, or one bit plane of eight times as many blocks.
 ///
 /// As a plane, each part of 128 bits belongs to eight blocks. A part has a lane of 32 bits for each column of the state; the
-/// lane has a byte for each row, and the byte has a bit for each block.
+/// lane has a byte for each row, and the byte has a bit for each block. With SIMD128 of WebAssembly, a lane is a row, and its bytes
+/// are the columns.
 pub(crate) trait Register:
     Copy + BitXor<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + 'static
 {
@@ -70,6 +71,13 @@ pub(crate) trait Register:
 
     /// Every lane of 32 bits shifted towards its least significant bit.
     fn shift_right<const N: i32>(self) -> Self;
+
+    /// Changes the order of the bytes of each block to the one that planes have, and back: its own inverse. By default, planes have the
+    /// order of blocks.
+    #[inline(always)]
+    fn arrange(self) -> Self {
+        self
+    }
 
     /// Permutes the bytes of each 128 bits of a plane.
     fn permute(self, permutation: Permutation) -> Self;
@@ -128,6 +136,7 @@ pub(crate) enum Permutation {
 }
 
 /// The source of each byte of a plane in each [`Permutation`], for registers with a byte permutation.
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "SIMD128 has another order of bytes"))]
 pub(crate) const SOURCES: [[u8; 16]; 4] = {
     /// Byte `4 c + r` is row `r` of column `c`; it comes from row `r + rows` of column `c + columns * r`.
     const fn sources(rows: usize, columns: usize) -> [u8; 16] {

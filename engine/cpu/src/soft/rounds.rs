@@ -2,7 +2,7 @@
 
 use lockstep_core::sbox;
 
-use super::planes::transpose;
+use super::planes::convert;
 use super::register::{Permutation, Register};
 use super::schedule::Keys;
 use super::vector::Vector;
@@ -95,7 +95,7 @@ pub(crate) unsafe fn crypt<R: Register>(keys: &Keys, encrypts: bool, blocks: &mu
     let mut state = *blocks;
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        transpose(&mut state);
+        convert(&mut state);
         if encrypts {
             add_key(&mut state, first);
             for key in middle {
@@ -119,7 +119,7 @@ pub(crate) unsafe fn crypt<R: Register>(keys: &Keys, encrypts: bool, blocks: &mu
             state = sbox::inverse(state);
             add_key(&mut state, first);
         }
-        transpose(&mut state);
+        convert(&mut state);
     }
     *blocks = state;
 }

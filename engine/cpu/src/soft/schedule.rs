@@ -4,7 +4,7 @@ use lockstep_core::key::expand;
 use lockstep_core::sbox::{self, AFFINE};
 use zeroize::Zeroize;
 
-use super::planes::transpose;
+use super::planes::convert;
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::boxed;
@@ -44,7 +44,7 @@ impl Keys {
                 *block = Vector::from_block(schedule.keys.bytes[round]);
             }
             // SAFETY: every processor of the target has the instructions of `Vector`.
-            unsafe { transpose(planes) };
+            unsafe { convert(planes) };
         }
     }
 }
@@ -91,7 +91,7 @@ impl Schedule {
         for (planes, round_key) in planes.iter_mut().zip(&bytes[..*len]) {
             *planes = [Vector::from_block(*round_key); 8];
             // SAFETY: every processor of the target has the instructions of `Vector`.
-            unsafe { transpose(planes) };
+            unsafe { convert(planes) };
         }
         // The remaining round keys of a longer key.
         planes[*len..].iter_mut().zeroize();

@@ -4,9 +4,7 @@ use std::arch::wasm32::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
 use super::lookup::{Lookup, Row, Table};
-use super::register::{
-    Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
-};
+use super::register::{Permutation, Register, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -15,6 +13,47 @@ use crate::kernel::counter::Counting;
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Simd128(v128);
+
+/// The source of each byte of a plane or a block.
+#[repr(align(16))]
+struct Sources(Block);
+
+/// The order of the bytes of a plane: position `4 r + c` has row `r` of column `c`, which is byte `4 c + r` of a block.
+pub(super) const ROW_BY_ROW: Block = {
+    let mut sources = [0; 16];
+    let mut i = 0;
+    while i < 16 {
+        sources[i] = (4 * (i % 4) + i / 4) as u8;
+        i += 1;
+    }
+    sources
+};
+static ARRANGE: Sources = Sources(ROW_BY_ROW);
+
+/// ShiftRows and InvShiftRows: row `r` is rotated by `r` columns.
+static SHIFT_ROWS: [Sources; 2] = {
+    const fn rotated(columns: usize) -> Sources {
+        let mut sources = [0; 16];
+        let mut i = 0;
+        while i < 16 {
+            let (row, column) = (i / 4, i % 4);
+            sources[i] = (4 * row + (column + columns * row) % 4) as u8;
+            i += 1;
+        }
+        Sources(sources)
+    }
+    [rotated(1), rotated(3)]
+};
+
+impl Sources {
+    /// Loads the sources. The load is volatile because LLVM replaces a swizzle by a known vector with a shuffle. For each shuffle, V8 builds
+    /// the vector of sources in a register by four instructions, which makes CTR slower by a sixth.
+    #[inline(always)]
+    fn load(&'static self) -> v128 {
+        // SAFETY: there are 16 readable bytes at an aligned address.
+        unsafe { self.0.as_ptr().cast::<v128>().read_volatile() }
+    }
+}
 
 bitwise! { Simd128: BitXor bitxor v128_xor, BitAnd bitand v128_and, BitOr bitor v128_or }
 
@@ -79,15 +118,19 @@ impl Register for Simd128 {
     }
 
     #[inline(always)]
+    fn arrange(self) -> Self {
+        Simd128(u8x16_swizzle(self.0, ARRANGE.load()))
+    }
+
+    #[inline(always)]
     fn permute(self, permutation: Permutation) -> Self {
-        #[repr(align(16))]
-        struct Aligned([Block; 4]);
-        static ALL: Aligned = Aligned(SOURCES);
-        // The load is volatile because LLVM replaces a swizzle by a known vector with a shuffle. For each shuffle, V8 builds the vector
-        // of sources in a register by four instructions, which makes CTR slower by a sixth.
-        // SAFETY: `ALL` has 16 readable bytes for each permutation, at an aligned address.
-        let sources = unsafe { ALL.0.as_ptr().add(permutation as usize).cast::<v128>().read_volatile() };
-        Simd128(u8x16_swizzle(self.0, sources))
+        match permutation {
+            // Rows are lanes. For a rotation of lanes, V8 emits one instruction (`pshufd`), whereas a swizzle takes three and a load.
+            Permutation::UpOne => Simd128(u32x4_shuffle::<1, 2, 3, 0>(self.0, self.0)),
+            Permutation::UpTwo => Simd128(u32x4_shuffle::<2, 3, 0, 1>(self.0, self.0)),
+            Permutation::ShiftRows => Simd128(u8x16_swizzle(self.0, SHIFT_ROWS[0].load())),
+            Permutation::UnshiftRows => Simd128(u8x16_swizzle(self.0, SHIFT_ROWS[1].load())),
+        }
     }
 
     #[inline(always)]

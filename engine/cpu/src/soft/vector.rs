@@ -103,6 +103,14 @@ impl Register for Vector {
         Vector(self.0.map(|lane| lane >> N))
     }
 
+    /// Round keys have the order of the planes of SIMD128.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    fn arrange(self) -> Self {
+        let block = self.to_block();
+        Vector::from_block(from_fn(|i| block[super::simd128::ROW_BY_ROW[i] as usize]))
+    }
+
     #[inline(always)]
     fn permute(self, permutation: Permutation) -> Self {
         match permutation {

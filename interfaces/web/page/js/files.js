@@ -1,6 +1,7 @@
-// The section "Encrypt and decrypt files".
+// The section "Encrypt and decrypt files and folders".
 
 import { byId, element, say, size } from './dom.js';
+import { OutputArchive, OutputFolder, hasPicker, listField, listFolder, resultPath } from './folders.js';
 import { isUnlimited, place, prepare } from './storage.js';
 
 const SUFFIX = '.enc';
@@ -21,9 +22,10 @@ async function load() {
 
 /** Shows the fields of the chosen action and kind of key. */
 function update() {
-    const [action, kind] = [chosen('action'), chosen('kind')];
-    for (const part of form().querySelectorAll('[data-kind]')) part.hidden = part.dataset.kind !== kind;
-    for (const part of form().querySelectorAll('[data-action]')) part.hidden = part.dataset.action !== action;
+    const action = chosen('action');
+    for (const name of ['action', 'kind', 'input']) {
+        for (const part of form().querySelectorAll(`[data-${name}]`)) part.hidden = part.dataset[name] !== chosen(name);
+    }
     byId('new-key').hidden = byId('new-identity').hidden = action === 'decrypt';
     byId('files-start').textContent = action === 'encrypt' ? 'Encrypt' : 'Decrypt';
     byId('passphrase').autocomplete = action === 'encrypt' ? 'new-password' : 'current-password';
@@ -77,16 +79,79 @@ const nameOf = (action, name) => {
 };
 
 function reason(error) {
-    if (error.name === 'QuotaExceededError') return 'The browser’s storage for this page is full. Save and remove other results by reloading the page, or make room on the disk.';
+    if (error.name === 'QuotaExceededError') return 'The disk, or the browser’s storage for this page, is full. Save the other results and reload the page, or make room on the disk.';
     if (error.name === 'NotReadableError' || error.name === 'NotFoundError') return 'The file cannot be read. It may have been changed or removed after it was chosen: choose it again.';
+    if (error.name === 'NotAllowedError' || error.name === 'SecurityError') return 'The browser does not permit this page to write there: start again and permit it, or choose another folder.';
     return error.message;
 }
 
-/** Processes a file. The result is offered only after all of it has been written and its stream has been closed. */
-async function processFile(action, options, file, progress, signal) {
-    const target = await place();
+/** The results of files, each with a link to save it. */
+class Links {
+    async place([name]) {
+        const target = await place();
+        return {
+            ...target,
+            async finish() {
+                const blob = await target.finish();
+                result(link(blob, name), ` ${size(blob.size)}`);
+            },
+        };
+    }
+}
+
+/** The folder that the visitor has chosen, where the browser has a dialog for folders. */
+let folder;
+
+async function chooseFolder() {
     try {
-        const transform = action === 'encrypt' ? library.encryptStream(options) : library.decryptStream(options);
+        folder = await showDirectoryPicker({ id: 'lockstep-input', mode: 'read' });
+        byId('folder-name').textContent = folder.name;
+    } catch (error) {
+        // The visitor has closed the dialog.
+        if (error.name !== 'AbortError') say(byId('files-message'), reason(error), 'error');
+    }
+}
+
+/** Asks for the output folder. This must be done first, because the browser permits it only for a short time after a click. */
+async function outputFolder() {
+    try {
+        return await showDirectoryPicker({ id: 'lockstep-output', mode: 'readwrite' });
+    } catch (error) {
+        throw error.name === 'AbortError' ? new Error('Choose a folder for the results.') : error;
+    }
+}
+
+/** Returns the chosen files, each with the path of its result; the paths of the folders; and the place of the results. */
+async function inputs(action) {
+    if (chosen('input') === 'files') {
+        const files = [...byId('inputs').files];
+        need(files.length, `Choose the files to ${action}.`);
+        const item = (file) => ({ path: [file.name], result: [nameOf(action, file.name)], size: file.size, open: async () => file });
+        return { files: files.map(item), folders: [], output: new Links() };
+    }
+    let found, output;
+    if (hasPicker()) {
+        need(folder, `Choose the folder to ${action}.`);
+        const root = await outputFolder();
+        if (await folder.isSameEntry(root)) throw new Error('The output folder is the input folder: choose another one.');
+        output = new OutputFolder(root);
+        found = await listFolder(folder, root);
+    } else {
+        found = listField(byId('folder'));
+        need(found.files.length, `Choose a folder to ${action} that contains files.`);
+        output = new OutputArchive(found.name);
+    }
+    const files = found.files.map((item) => ({ ...item, result: resultPath(action, item.path) }));
+    const which = action === 'encrypt' ? '' : ` whose name ends in ${SUFFIX}`;
+    need(files.some((file) => file.result), `The folder contains no file${which}. Nothing was written.`);
+    return { files, folders: found.folders, output };
+}
+
+/** Processes a file. The result gets its name, or is offered, only after all of it has been written and its stream has been closed. */
+async function processFile(action, keys, item, output, progress, signal) {
+    const [file, target] = [await item.open(), await output.place(item.result)];
+    try {
+        const transform = action === 'encrypt' ? library.encryptStream({ keys }) : library.decryptStream({ keys });
         const count = new TransformStream({
             transform(part, controller) {
                 progress(part.length);
@@ -94,20 +159,15 @@ async function processFile(action, options, file, progress, signal) {
             },
         });
         await file.stream().pipeThrough(count, { signal }).pipeThrough(transform, { signal }).pipeTo(target.stream, { signal });
-        const blob = await target.file();
-        const name = nameOf(action, file.name);
-        result(link(blob, name), ` ${size(blob.size)}`);
+        await target.finish(file.lastModified);
     } catch (error) {
         await target.remove();
         throw error;
     }
 }
 
-async function run(signal) {
-    const [action, files] = [chosen('action'), [...byId('inputs').files]];
-    const message = byId('files-message');
-    need(files.length, `Choose the files to ${action}.`);
-    const options = await keyOptions(action);
+/** Processes all files. Returns the number of files that have failed, and the number of folders that could not be made. */
+async function processAll(action, keys, { files, folders, output }, signal) {
     const total = files.reduce((sum, file) => sum + file.size, 0);
     let done = 0;
     const bar = byId('files-progress');
@@ -115,22 +175,50 @@ async function run(signal) {
         done += bytes;
         bar.value = total ? done / total : 1;
     };
-    say(message, 'Running.');
-    let failures = 0;
-    for (const file of files) {
+    const fails = async (path, work) => {
         try {
-            await processFile(action, options, file, progress, signal);
+            await work();
+            return 0;
         } catch (error) {
             if (signal.aborted) throw error;
-            failures += 1;
-            result(element('span', { class: 'error' }, `${file.name}: ${reason(error)}`));
+            result(element('span', { class: 'error' }, `${path.join('/')}: ${reason(error)}`));
+            return 1;
         }
+    };
+    const failed = [0, 0];
+    for (const path of folders) failed[1] += await fails(path, () => output.folder(path));
+    for (const item of files) failed[0] += await fails(item.path, () => processFile(action, keys, item, output, progress, signal));
+    return failed;
+}
+
+async function run(signal) {
+    const action = chosen('action');
+    const message = byId('files-message');
+    const { files: all, folders, output } = await inputs(action);
+    const files = all.filter((file) => file.result);
+    const options = await keyOptions(action);
+    say(message, 'Running.');
+    let failed, missing;
+    const keys = action === 'encrypt' ? await library.encryptionKeys(options) : library.decryptionKeys(options);
+    try {
+        [failed, missing] = await processAll(action, keys, { files, folders, output }, signal);
+    } catch (error) {
+        await output.discard?.();
+        throw error;
+    } finally {
+        keys.free();
+        options.keyFile?.fill(0);
     }
-    options.keyFile?.fill(0);
-    const verb = action === 'encrypt' ? 'encrypted' : 'decrypted and verified';
-    const what = (count) => `${count} ${count === 1 ? 'file' : 'files'}`;
-    if (failures) say(message, `${what(failures)} failed, ${files.length - failures} ${verb}. The reasons are in the list below.`, 'error');
-    else say(message, `${what(files.length)} ${verb}. Save ${files.length === 1 ? 'it' : 'them'} before you leave this page.`, 'good');
+    const what = (count, thing = 'file') => `${count} ${thing}${count === 1 ? '' : 's'}`;
+    if (all.length > files.length) result(`${what(all.length - files.length)} skipped, because the names do not end in ${SUFFIX}.`);
+    if (output instanceof OutputArchive && failed < files.length) {
+        const blob = output.end();
+        result(link(blob, output.name), ` ${size(blob.size)}`);
+    }
+    const [isSaved, verb] = [output instanceof OutputFolder, action === 'encrypt' ? 'encrypted' : 'decrypted and verified'];
+    const done = `${what(files.length - failed)} ${verb}${isSaved ? ` into the folder ${output.name}` : ''}`;
+    if (failed + missing) say(message, `${what(failed)}${missing ? ` and ${what(missing, 'folder')}` : ''} failed, ${done}. The reasons are in the list below.`, 'error');
+    else say(message, `${done}.${isSaved ? '' : ' Save the results before you leave this page.'}`, 'good');
 }
 
 async function submit(event) {
@@ -181,6 +269,8 @@ export async function startFiles() {
     form().addEventListener('submit', submit);
     byId('new-key').addEventListener('click', newKey);
     byId('new-identity').addEventListener('click', newIdentity);
+    byId('folder-choose').addEventListener('click', chooseFolder);
+    [byId('folder-field').hidden, byId('folder-picker').hidden] = [hasPicker(), !hasPicker()];
     update();
     try {
         await Promise.all([load(), prepare()]);

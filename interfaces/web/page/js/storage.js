@@ -2,7 +2,7 @@
 
 import { size } from './dom.js';
 
-// The largest result that is kept in memory, in bytes.
+// The maximum length of all results that are kept in memory, in bytes.
 const MOST_IN_MEMORY = 512 << 20;
 const PREFIX = 'lockstep-';
 
@@ -36,7 +36,7 @@ export async function isUnlimited() {
     return Boolean(await prepare());
 }
 
-/** Makes a place for a result. `stream` receives the result, `file()` returns it after the end of the stream, and `remove()` removes it. */
+/** Makes a place for a result. `stream` receives the result, `finish()` returns it after the end of the stream, and `remove()` removes it. */
 export async function place() {
     const directory = await prepare();
     if (!directory) return inMemory();
@@ -44,22 +44,29 @@ export async function place() {
     const handle = await directory.getFileHandle(name, { create: true });
     return {
         stream: await handle.createWritable(),
-        file: () => handle.getFile(),
+        finish: () => handle.getFile(),
         remove: () => directory.removeEntry(name).catch(() => {}),
     };
 }
+
+// The bytes of all results in memory.
+let held = 0;
 
 function inMemory() {
     const parts = [];
     let length = 0;
     const stream = new WritableStream({
         write(part) {
-            length += part.length;
-            if (length > MOST_IN_MEMORY) {
-                throw new Error(`This browser gives the page no storage, so results are limited to ${size(MOST_IN_MEMORY)}. Use a window that is not private, another browser, or the command lockstep.`);
+            if (held + part.length > MOST_IN_MEMORY) {
+                throw new Error(`This browser gives the page no storage, so all results together are limited to ${size(MOST_IN_MEMORY)}. Save the results and reload the page, or use a window that is not private, another browser, or the command lockstep.`);
             }
+            [length, held] = [length + part.length, held + part.length];
             parts.push(part);
         },
     });
-    return { stream, file: async () => new Blob(parts), remove: async () => (parts.length = 0) };
+    const remove = async () => {
+        held -= length;
+        [parts.length, length] = [0, 0];
+    };
+    return { stream, finish: async () => new Blob(parts), remove };
 }

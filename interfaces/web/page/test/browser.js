@@ -70,3 +70,25 @@ export async function open(browser, url, options = {}) {
     await page.goto(url + (options.query ?? ''));
     return { page, context, wrong };
 }
+
+/** Opens the page, and waits until files can be processed. */
+export async function ready(browser, url, options) {
+    const opened = await open(browser, url, options);
+    await opened.page.waitForSelector('#files-start:enabled');
+    return opened;
+}
+
+/** Saves the result with this name that was offered last. Returns its content. */
+export async function saved(page, name) {
+    const download = page.waitForEvent('download');
+    await page.click(`#files-results a[download="${name}"] >> nth=-1`);
+    return readFile(await (await download).path());
+}
+
+/** Waits for the outcome of a run. Returns the kind and the text of the message. */
+export async function outcome(page) {
+    await page.waitForFunction(() => /\b(good|error)\b/.test(document.getElementById('files-message').className), null, { timeout: 60000 });
+    const kind = await page.getAttribute('#files-message', 'class');
+    await page.evaluate(() => (document.getElementById('files-message').className = 'message'));
+    return [kind, await page.textContent('#files-message')];
+}

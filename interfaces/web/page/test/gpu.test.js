@@ -93,6 +93,21 @@ test('a lost GPU is a message with a remedy', async () => {
     await page.context().close();
 });
 
+// Makes the memory of each GPU full when the page uses it.
+function fillGpus() {
+    // Without this, the page would compile all programs first.
+    GPUDevice.prototype.createComputePipelineAsync = async () => undefined;
+    GPUDevice.prototype.popErrorScope = async () => new GPUOutOfMemoryError('full');
+    WebGL2RenderingContext.prototype.getError = () => WebGL2RenderingContext.OUT_OF_MEMORY;
+}
+
+test('a GPU whose memory is full is a message with a remedy', async () => {
+    const { page } = await open(browser, site.url, { query: '?quick', before: fillGpus });
+    for (const name of ['webgl', 'wgpu']) assert.match(await finished(page, name), /not enough memory\. Close other programs and tabs/);
+    assert.deepEqual(await results(page), {});
+    await page.context().close();
+});
+
 test('ECB and CBC on a picture', async () => {
     const { page, wrong } = await open(browser, site.url);
     await page.locator('#picture').scrollIntoViewIfNeeded();

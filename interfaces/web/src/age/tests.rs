@@ -199,3 +199,71 @@ fn malformed_texts() {
         assert!(Recipient::parse(&text).is_none(), "{text}");
     }
 }
+
+/// Test vectors of C2SP.
+mod vectors {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::Path;
+
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    /// The greatest scrypt work factor of the vectors that can be opened is 10.
+    const MOST_WORK: u8 = 10;
+
+    fn open(file: &[u8], fields: &BTreeMap<&str, Vec<&str>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+        let file = File::read(file).ok_or(Failure::Damaged)?;
+        let all = |name| fields.get(name).cloned().unwrap_or_default();
+        // The program that calls the reader chooses by the stanzas, as `has_passphrase` states, and needs the kind of key that they have.
+        if file.has_passphrase() {
+            let [passphrase] = all("passphrase")[..] else { return Err(Failure::Damaged) };
+            return file.open_by_passphrase(passphrase, MOST_WORK);
+        }
+        let identities = all("identity").into_iter().map(|text| Identity::parse(text).expect("an identity"));
+        file.open_by(&identities.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_vector_has_the_stated_outcome() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/age/vectors");
+        let mut outcomes = BTreeMap::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some() {
+                continue;
+            }
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let content = fs::read(&path).unwrap();
+            let end =
+                content.windows(2).position(|two| two == b"\n\n").expect("an empty line ends the fields");
+            let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            for line in str::from_utf8(&content[..end]).unwrap().lines() {
+                let (key, value) = line.split_once(": ").unwrap();
+                fields.entry(key).or_default().push(value);
+            }
+            let result = open(&content[end + 2..], &fields);
+            let expected = fields["expect"][0];
+            let is_right = match (expected, &result) {
+                ("success", Ok(plain)) => {
+                    let digest = Sha256::digest(plain);
+                    digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+                        == fields["payload"][0]
+                }
+                ("no match", Err(Failure::NoMatch | Failure::WrongPassphrase)) => true,
+                ("header failure", Err(Failure::Damaged | Failure::Work(_))) => true,
+                ("HMAC failure" | "payload failure", Err(Failure::Damaged)) => true,
+                _ => false,
+            };
+            assert!(is_right, "{name}: {expected} is expected");
+            *outcomes.entry(expected.to_owned()).or_insert(0) += 1;
+        }
+        let counts =
+            outcomes.iter().map(|(outcome, count)| format!("{outcome}: {count}")).collect::<Vec<_>>();
+        assert_eq!(
+            counts.join(", "),
+            "HMAC failure: 1, header failure: 51, no match: 7, payload failure: 5, success: 8"
+        );
+    }
+}
