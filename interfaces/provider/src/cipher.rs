@@ -14,13 +14,11 @@
 //! | `ocb` | OCB3 |
 //! | `siv` | SIV and GCM-SIV, which tolerate repeated nonces |
 
-use std::sync::Arc;
-
 use lockstep::hazmat::mode::{self, Direction};
 
 use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 mod aead;
@@ -51,7 +49,9 @@ pub(crate) type Siv = aead::AeadContext<siv::SyntheticIv<true>>;
 /// The parts that all contexts have.
 #[derive(Clone)]
 pub(crate) struct Common {
-    pub(crate) instance: Arc<Instance>,
+    /// A context refers to its instance without counting the references, because libcrypto does so: a context of a program refers to
+    /// its cipher, and a cipher to its provider, which is torn down after its last cipher.
+    pub(crate) instance: &'static Instance,
     pub(crate) algorithm: &'static Algorithm,
     /// The direction of the last `init`.
     pub(crate) encrypts: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(instance: Arc<Instance>, algorithm: &'static Algorithm) -> Common {
+    pub(crate) fn new(instance: &'static Instance, algorithm: &'static Algorithm) -> Common {
         Common { instance, algorithm, encrypts: true, is_of_generator: false }
     }
 
@@ -69,6 +69,7 @@ impl Common {
     /// caller's thread. This test is skipped if all calls of the generator are below the threshold of the planner. It is also
     /// skipped for a context that is known to belong to a generator: while a generator is created, its parent generator may
     /// init its own contexts.
+    #[inline(always)]
     fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
         if self.instance.resources.threshold <= generator::MAX_DRAW && !self.is_of_generator {
             self.is_of_generator = generator::observe(self.algorithm.mode, key, iv.is_some());
@@ -183,7 +184,7 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     /// Sets a parameter. Unknown parameters are ignored.
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"keylen" => self.common().set_key_len(param),
+            Param::KeyLen => self.common().set_key_len(param),
             _ => Ok(()),
         }
     }

@@ -23,10 +23,10 @@ impl Instance {
     pub(crate) fn new(
         core: Core,
         environment: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Arc<Instance>, String> {
+    ) -> Result<Box<Instance>, String> {
         let resources = Resources::new(core, environment)?;
         let keystream_pool = resources.computes_ahead().then(KeystreamPool::default);
-        Ok(Arc::new(Instance { resources, keystream_pool }))
+        Ok(Box::new(Instance { resources, keystream_pool }))
     }
 
     /// True if the CTR part of GCM may be computed separately from GHASH: ahead, or by a named device.
@@ -35,8 +35,7 @@ impl Instance {
         self.keystream_pool.is_some() || self.resources.device_is_named
     }
 
-    /// Called when the provider is unloaded: ends the background work and writes the totals to the trace. Contexts that
-    /// still exist, for example in exit handlers, then work without the worker.
+    /// Called when the provider is unloaded: ends the background work and writes the totals to the trace.
     pub(crate) fn shut_down(&self) {
         if let Some(keystream_pool) = &self.keystream_pool {
             keystream_pool.close();

@@ -23,12 +23,13 @@ pub(crate) struct ContextKey {
 }
 
 impl ContextKey {
-    /// Expands a key of 16, 24 or 32 bytes.
+    /// Expands a key of 16, 24 or 32 bytes. If `decrypts` is false, the key does not decrypt by ECB, CBC or XTS.
     ///
     /// # Errors
     /// [`Reason::OutOfMemory`], [`Reason::SelfTest`]
-    pub(crate) fn new(resources: &Resources, key: &[u8]) -> Outcome<ContextKey> {
-        let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+    pub(crate) fn new(resources: &Resources, key: &[u8], decrypts: bool) -> Outcome<ContextKey> {
+        let inline = InlineKey::for_directions(resources.kernel()?, key, decrypts);
+        let inline = inline.ok_or(Reason::OutOfMemory)?;
         Ok(ContextKey { inline, threshold: resources.threshold, key: OnceLock::new() })
     }
 
@@ -37,18 +38,23 @@ impl ContextKey {
     ///
     /// # Errors
     /// The errors of [`ContextKey::new`].
-    pub(crate) fn replace(place: &mut Option<ContextKey>, resources: &Resources, key: &[u8]) -> Outcome<()> {
-        if !place.as_mut().is_some_and(|old| old.set(key)) {
+    pub(crate) fn replace(
+        place: &mut Option<ContextKey>,
+        resources: &Resources,
+        key: &[u8],
+        decrypts: bool,
+    ) -> Outcome<()> {
+        if !place.as_mut().is_some_and(|old| old.set(key, decrypts)) {
             *place = None;
-            *place = Some(ContextKey::new(resources, key)?);
+            *place = Some(ContextKey::new(resources, key, decrypts)?);
         }
         Ok(())
     }
 
     /// Replaces the key by another key of the same length. Returns false if memory cannot be allocated.
-    pub(crate) fn set(&mut self, key: &[u8]) -> bool {
+    pub(crate) fn set(&mut self, key: &[u8], decrypts: bool) -> bool {
         self.key = OnceLock::new();
-        self.inline.set(key)
+        self.inline.set(key, decrypts)
     }
 
     /// Makes all calls run inline. Used for contexts of OpenSSL's random generator, because a slow device would make the

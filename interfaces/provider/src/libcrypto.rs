@@ -13,4 +13,4 @@ pub(crate) mod param;
 pub(crate) mod types;
 
 pub(crate) use buffers::Buffers;
-pub(crate) use param::{GetParam, Parameters, SetParam, list};
+pub(crate) use param::{GetParam, Param, Parameters, SetParam, list};

@@ -19,6 +19,8 @@ struct Expanded {
     key: AnyKey,
     bytes: Wiped<2>,
     len: usize,
+    /// True if the round keys of decryption have been expanded.
+    decrypts: bool,
 }
 
 /// True for the lengths of AES keys, in bytes.
@@ -27,11 +29,12 @@ pub(super) fn is_key_length(len: usize) -> bool {
 }
 
 macro_rules! modes {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) => $call:ident($($value:expr),*);)*) => {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) $(if $decrypts:ident)? => $call:ident($($value:expr),*);)*) => {
         $(
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
+                $(assert!(self.0.$decrypts, "the key is expanded for decryption");)?
                 with_key!(self.any(), (kernel, schedule) => {
                     let _entry = Entry::of(*kernel);
                     kernel.$call(schedule, $($value),*);
@@ -42,17 +45,32 @@ macro_rules! modes {
 }
 
 /// Data are whole blocks unless stated otherwise. Chaining registers and counters are updated, so that the next call
-/// continues the message.
+/// continues the message. Decryption by ECB, CBC and XTS panics if the key has been expanded for encryption only.
 impl InlineKey {
     /// Expands a key of 16, 24 or 32 bytes. `None` if the key has another length, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
+        InlineKey::for_directions(kernel, key, true)
+    }
+
+    /// Does the same as [`InlineKey::new`]. If `decrypts` is false, the key is not expanded for decryption by ECB, CBC and XTS, which
+    /// takes less time.
+    pub fn for_directions(kernel: InlineKernel, key: &[u8], decrypts: bool) -> Option<InlineKey> {
         let mut new = InlineKey::blank(kernel)?;
-        new.set(key).then_some(new)
+        new.set(key, decrypts).then_some(new)
+    }
+
+    /// Expands the key for decryption by ECB, CBC and XTS, if it has not been. False if memory cannot be allocated.
+    pub fn ensure_decryption(&mut self) -> bool {
+        self.0.decrypts || {
+            let (bytes, len) = (self.0.bytes.clone(), self.0.len);
+            self.set(&bytes.as_flattened()[..len], true)
+        }
     }
 
     /// Replaces the key, in its place if there are no clones; keys of clones do not change. False if the key does not have 16, 24 or 32
-    /// bytes, or if memory cannot be allocated; the key is not changed then.
-    pub fn set(&mut self, key: &[u8]) -> bool {
+    /// bytes, or if memory cannot be allocated; the key is not changed then. If `decrypts` is false, the key may be expanded for
+    /// encryption only: see [`InlineKey::for_directions`].
+    pub fn set(&mut self, key: &[u8], decrypts: bool) -> bool {
         if !is_key_length(key.len()) {
             return false;
         }
@@ -60,14 +78,20 @@ impl InlineKey {
             let Some(blank) = InlineKey::blank(self.kernel()) else { return false };
             *self = blank;
         }
-        let Some(Expanded { key: any, bytes, len }) = self.0.get_mut() else { return false };
+        let Some(Expanded { key: any, bytes, len, decrypts: both }) = self.0.get_mut() else { return false };
         with_key!(any, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             // A shorter key leaves nothing of a longer one.
             **bytes = [[0; 16]; 2];
             bytes.as_flattened_mut()[..key.len()].copy_from_slice(key);
             *len = key.len();
-            kernel.expand_into(key, schedule);
+            // Round keys of decryption that belong to the old key are replaced, even if they are no longer needed.
+            *both |= decrypts;
+            if *both {
+                kernel.expand_into(key, schedule);
+            } else {
+                kernel.expand_to_encrypt_into(key, schedule);
+            }
         });
         true
     }
@@ -91,7 +115,7 @@ impl InlineKey {
     fn blank(kernel: InlineKernel) -> Option<InlineKey> {
         let new = with_kernel!(kernel.0, kernel => {
             let schedule = kernel.blank_schedule()?;
-            Shared::try_new(|| Expanded { key: kernel.key(schedule), bytes: Wiped::zero(), len: 0 })?
+            Shared::try_new(|| Expanded { key: kernel.key(schedule), bytes: Wiped::zero(), len: 0, decrypts: false })?
         });
         Some(InlineKey(new))
     }
@@ -101,7 +125,7 @@ impl InlineKey {
     ///
     /// # Panics
     ///
-    /// If the keys belong to different kernels.
+    /// If the keys belong to different kernels, or if the data key is not expanded for the direction.
     #[inline]
     pub fn xts_unit(
         &self,
@@ -111,6 +135,7 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
+        assert!(encrypts || self.0.decrypts, "the key is expanded for decryption");
         with_key!(self.any(), (kernel, key) => {
             let _entry = Entry::of(*kernel);
             let tweak_key = kernel.schedule_of(tweak_key.any()).expect("the keys belong to the same kernel");
@@ -124,11 +149,11 @@ impl InlineKey {
         /// ECB encryption.
         ecb_encrypt(data: Span<'_>) => ecb(true, data);
         /// ECB decryption.
-        ecb_decrypt(data: Span<'_>) => ecb(false, data);
+        ecb_decrypt(data: Span<'_>) if decrypts => ecb(false, data);
         /// CBC encryption.
         cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len() as u64, data);
         /// CBC decryption.
-        cbc_decrypt(iv: &mut Block, data: Span<'_>) => cbc_decrypt(iv, data);
+        cbc_decrypt(iv: &mut Block, data: Span<'_>) if decrypts => cbc_decrypt(iv, data);
         /// CFB128 decryption.
         cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
         /// Encryption by CBC or CFB128, encryption or decryption by CFB8 or CFB1, or OFB, as `pass` states. CFB8 and CFB1 take any
@@ -143,7 +168,7 @@ impl InlineKey {
         /// XTS encryption under the data key. `tweak` is the encrypted tweak of the first block.
         xts_encrypt(tweak: &mut Block, data: Span<'_>) => xts(true, tweak, data);
         /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
-        xts_decrypt(tweak: &mut Block, data: Span<'_>) => xts(false, tweak, data);
+        xts_decrypt(tweak: &mut Block, data: Span<'_>) if decrypts => xts(false, tweak, data);
         /// Folds blocks into a CBC-MAC.
         cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);
     }

@@ -112,6 +112,12 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         self.expand_each(&[key], from_mut(place));
     }
 
+    /// Does the same as [`Kernel::expand_into`], but the schedule may be for encryption only: round keys of decryption are not
+    /// changed.
+    fn expand_to_encrypt_into(self, key: &[u8], place: &mut Self::Schedule) {
+        self.expand_each(&[key], from_mut(place));
+    }
+
     /// Computes the hash key of each H in `h` (SP 800-38D, 6.3), and stores it at the same index of `places`. Call
     /// [`Kernel::ensure_powers`] before hashing.
     fn hash_keys_into(self, h: &[Block], places: &mut [Self::HashKey]);
@@ -123,7 +129,8 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     fn ensure_powers(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
     /// True if the functions that write keys to their place leave no copy of a key on the stack: [`Kernel::expand_into`],
-    /// [`Kernel::gcm_key_into`], [`Kernel::hash_keys_into`], [`Kernel::copy_schedule`] and [`Kernel::ensure_powers`].
+    /// [`Kernel::expand_to_encrypt_into`], [`Kernel::gcm_key_into`], [`Kernel::hash_keys_into`], [`Kernel::copy_schedule`] and
+    /// [`Kernel::ensure_powers`].
     const IN_PLACE: bool = false;
 
     /// Expands a key of 16, 24 or 32 bytes, in constant time.

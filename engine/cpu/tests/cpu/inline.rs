@@ -8,6 +8,8 @@ mod registers;
 #[cfg(target_arch = "x86_64")]
 mod stack;
 
+use std::panic::AssertUnwindSafe;
+
 use lockstep_core::work::Pass;
 use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, InlineOcb, Span};
 use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
@@ -124,7 +126,7 @@ fn a_key_is_replaced_in_its_place() {
         let mut key = InlineKey::new(kernel, &bytes(9, 32)).unwrap();
         for len in [24, 16, 32] {
             let new = bytes(len, len);
-            assert!(key.set(&new) && !key.set(&new[1..]), "{}", kernel.name());
+            assert!(key.set(&new, true) && !key.set(&new[1..], true), "{}", kernel.name());
             assert_eq!(key.bytes(), new);
             let (mut data, aes) = ([block(1); 9], Aes::new(&new));
             key.ecb_encrypt(Span::in_place(data.as_flattened_mut()));
@@ -136,12 +138,37 @@ fn a_key_is_replaced_in_its_place() {
 }
 
 #[test]
+fn a_key_for_encryption_decrypts_only_after_its_second_expansion() {
+    for kernel in InlineKernel::all() {
+        let mut key = InlineKey::for_directions(kernel, &bytes(9, 32), false).unwrap();
+        for len in KEY_LENGTHS {
+            assert!(key.set(&bytes(len, len), false), "{}", kernel.name());
+            let aes = Aes::new(&bytes(len, len));
+            let decrypted = |key: &InlineKey| {
+                let (mut ecb, mut cbc) = ([aes.encrypt(block(1)); 9], [aes.encrypt(block(1)); 9]);
+                key.ecb_decrypt(Span::in_place(ecb.as_flattened_mut()));
+                key.cbc_decrypt(&mut [0; 16], Span::in_place(&mut cbc[0]));
+                (ecb, cbc[0])
+            };
+            let mut data = [block(1); 9];
+            key.ecb_encrypt(Span::in_place(data.as_flattened_mut()));
+            assert_eq!(data, [aes.encrypt(block(1)); 9], "{}", kernel.name());
+            let mut both = key.clone();
+            assert!(both.ensure_decryption() && both.bytes() == key.bytes());
+            assert_eq!(decrypted(&both), ([block(1); 9], block(1)), "{}", kernel.name());
+            let refused = std::panic::catch_unwind(AssertUnwindSafe(|| decrypted(&key)));
+            assert!(refused.is_err(), "{}", kernel.name());
+        }
+    }
+}
+
+#[test]
 fn a_new_key_does_not_change_clones() {
     for kernel in InlineKernel::all() {
         let (old, new) = (bytes(1, 16), bytes(2, 32));
         let mut key = InlineKey::new(kernel, &old).unwrap();
         let clones = [key.clone(), key.clone()];
-        assert!(key.set(&new));
+        assert!(key.set(&new, true));
         for (key, bytes) in clones.iter().chain([&key]).zip([&old, &old, &new]) {
             assert_eq!(key.bytes(), bytes, "{}", kernel.name());
             let mut found = block(1);

@@ -12,7 +12,7 @@ use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Cipher, Common};
 use crate::instance::Instance;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 
@@ -111,8 +111,8 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
         Self::update(context, data)
     }
 
-    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
-        context.get_common(name, param)
+    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
+        context.get_common(param)
     }
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()>;
@@ -244,14 +244,14 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 
     #[inline(always)]
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        M::get(self, param.name(), param)
+        M::get(self, param)
     }
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"keylen" if M::CHECKS_KEY_LEN => self.common.set_key_len(param)?,
-            b"tag" => M::set_tag(self, param)?,
-            b"ivlen" if M::HAS_IV_PARAMS => {
+            Param::KeyLen if M::CHECKS_KEY_LEN => self.common.set_key_len(param)?,
+            Param::Tag => M::set_tag(self, param)?,
+            Param::IvLen if M::HAS_IV_PARAMS => {
                 let len = param.number::<usize>()?;
                 if !M::accepts_iv_len(len) {
                     return Err(Reason::IvLength);
@@ -290,19 +290,19 @@ impl<M: AeadMode> AeadContext<M> {
     }
 
     /// Gets a parameter that most modes have.
-    pub(super) fn get_common(&mut self, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
-        match name {
-            b"keylen" => param.number(self.common.algorithm.key_len as u64),
-            b"ivlen" if M::HAS_IV_PARAMS => param.number(self.iv_len as u64),
-            b"taglen" => param.number(self.tag_len as u64),
-            b"iv" | b"updated-iv" if M::HAS_IV_PARAMS => {
+    pub(super) fn get_common(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            Param::KeyLen => param.number(self.common.algorithm.key_len as u64),
+            Param::IvLen if M::HAS_IV_PARAMS => param.number(self.iv_len as u64),
+            Param::TagLen => param.number(self.tag_len as u64),
+            Param::Iv | Param::UpdatedIv if M::HAS_IV_PARAMS => {
                 if param.room().is_some_and(|room| room < self.iv_len) {
                     return Err(Reason::IvLength);
                 }
                 param.octets(&self.iv[..self.iv_len])
             }
-            b"tag" if !self.common.encrypts || !self.tag_is_made => Err(Reason::NoTag),
-            b"tag" => match (M::TAG_MAY_BE_CUT, param.room()) {
+            Param::Tag if !self.common.encrypts || !self.tag_is_made => Err(Reason::NoTag),
+            Param::Tag => match (M::TAG_MAY_BE_CUT, param.room()) {
                 (true, None) => param.octets(&self.tag),
                 (true, Some(room @ 1..=16)) => param.octets(&self.tag[..room]),
                 (false, Some(room)) if room == self.tag_len => param.octets(&self.tag[..room]),

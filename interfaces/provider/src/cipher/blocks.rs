@@ -10,7 +10,7 @@ use super::raw::{self, Raw};
 use super::tls_cbc::{self, Records};
 use super::{Cipher, Common, cipher_of};
 use crate::algorithm::Mode;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The values of the parameter `cts_mode`, in the order of [`Variant`].
@@ -33,9 +33,9 @@ pub(crate) struct Blocks<const CTS: bool> {
 
 impl<const CTS: bool> Cipher for Blocks<CTS> {
     const GETTABLE: Parameters =
-        if CTS { list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV CTS_MODE TLS_MAC) } else { raw::GETTABLE };
+        if CTS { list!(KeyLen IvLen Padding Num Iv UpdatedIv CtsMode TlsMac) } else { raw::GETTABLE };
     const SETTABLE: Parameters =
-        if CTS { list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE CTS_MODE) } else { raw::SETTABLE };
+        if CTS { list!(Padding Num UseBits TlsVersion TlsMacSize CtsMode) } else { raw::SETTABLE };
 
     fn new(common: Common) -> Self {
         let buffer = BlockBuffer::new(cipher_of(common.algorithm.mode), [0; 16]);
@@ -105,6 +105,9 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         if self.records.version != 0 {
             return Err(Reason::TlsRecord);
         }
+        if !self.raw.padding && self.buffer.pending().is_empty() {
+            return Ok(0);
+        }
         if self.raw.common.encrypts && self.raw.padding && output.room() < 16 {
             return Err(Reason::OutputTooSmall);
         }
@@ -129,17 +132,17 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"tls-mac" => param.octets(self.records.mac()),
-            b"cts_mode" if CTS => param.text(CTS_MODES[self.variant as usize]),
+            Param::TlsMac => param.octets(self.records.mac()),
+            Param::CtsMode if CTS => param.text(CTS_MODES[self.variant as usize]),
             _ => self.raw.get(param, self.buffer.state()),
         }
     }
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"tls-version" => self.records.version = param.number::<u32>()?,
-            b"tls-mac-size" => self.records.mac_size = param.number::<usize>()?,
-            b"cts_mode" if CTS => {
+            Param::TlsVersion => self.records.version = param.number::<u32>()?,
+            Param::TlsMacSize => self.records.mac_size = param.number::<usize>()?,
+            Param::CtsMode if CTS => {
                 let text = param.text().map_err(|_| Reason::CtsMode)?;
                 let is_named = |mode: &CStr| text.eq_ignore_ascii_case(mode.to_bytes());
                 let named = Variant::ALL.into_iter().find(|variant| is_named(CTS_MODES[*variant as usize]));

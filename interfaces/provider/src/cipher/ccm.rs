@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Runner};
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 
@@ -40,19 +40,19 @@ impl AeadMode for CcmMode {
     type Key = CcmKey;
 
     const AEAD: Aead = Aead::Ccm;
-    const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD);
-    const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED);
+    const GETTABLE: Parameters = list!(KeyLen IvLen TagLen Iv UpdatedIv Tag TlsAadPad);
+    const SETTABLE: Parameters = list!(IvLen Tag TlsAad TlsIvFixed);
     const IV_LEN: usize = 7;
     const IV_LEN_COMES_FIRST: bool = true;
     const TAG_LEN: usize = 12;
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<CcmKey> {
-        Ok(CcmKey { key: ContextKey::new(&instance.resources, key)?, message: None })
+        Ok(CcmKey { key: ContextKey::new(&instance.resources, key, false)?, message: None })
     }
 
     fn set_key(old: &mut CcmKey, _instance: &Instance, key: &[u8]) -> bool {
         old.message = None;
-        old.key.set(key)
+        old.key.set(key, false)
     }
 
     fn holds_text(key: &CcmKey) -> bool {
@@ -131,24 +131,24 @@ impl AeadMode for CcmMode {
         Ok(())
     }
 
-    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
-        match name {
-            b"tlsaadpad" => param.number(context.record_growth as u64),
-            b"tag" => {
-                context.get_common(name, param)?;
+    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            Param::TlsAadPad => param.number(context.record_growth as u64),
+            Param::Tag => {
+                context.get_common(param)?;
                 // The tag can be read once, as in OpenSSL. Reading it ends the message.
                 context.tag_is_made = false;
                 context.end_message();
                 Ok(())
             }
-            _ => context.get_common(name, param),
+            _ => context.get_common(param),
         }
     }
 
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"tlsaad" => context.set_record_aad(param.octets()?, context.tag_len),
-            b"tlsivfixed" => {
+            Param::TlsAad => context.set_record_aad(param.octets()?, context.tag_len),
+            Param::TlsIvFixed => {
                 let fixed = param.octets()?;
                 if fixed.len() != TLS_FIXED_IV {
                     return Err(Reason::IvLength);

@@ -10,7 +10,7 @@ use super::aead::{AeadContext, AeadMode, IvState, MAX_IV, TLS_EXPLICIT_IV, TLS_F
 use crate::ahead::KeystreamAhead;
 use crate::instance::Instance;
 use crate::key::ContextKey;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 use crate::system::stack::run_and_wipe;
 
@@ -45,7 +45,7 @@ impl CtrApart {
     /// Enables the separate computation of CTR if the settings allow it. If memory cannot be allocated, GCM works without it.
     fn enable(&mut self, instance: &Instance, key: &[u8]) {
         if instance.has_ctr_apart()
-            && let Ok(key) = ContextKey::new(&instance.resources, key)
+            && let Ok(key) = ContextKey::new(&instance.resources, key, false)
         {
             self.push(key);
         }
@@ -83,9 +83,8 @@ impl AeadMode for GcmMode {
     type Key = GcmKey;
 
     const AEAD: Aead = Aead::Gcm;
-    const GETTABLE: Parameters =
-        list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD TLS_IV_GEN IV_GENERATED);
-    const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED TLS_IV_INV);
+    const GETTABLE: Parameters = list!(KeyLen IvLen TagLen Iv UpdatedIv Tag TlsAadPad TlsIvGen IvGenerated);
+    const SETTABLE: Parameters = list!(IvLen Tag TlsAad TlsIvFixed TlsIvInv);
     const TAG_MAY_BE_CUT: bool = true;
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
@@ -224,27 +223,27 @@ impl AeadMode for GcmMode {
         if context.iv_state == IvState::Missing { IvState::Missing } else { IvState::Used }
     }
 
-    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
-        match name {
-            b"iv" | b"updated-iv" if context.iv_state == IvState::Missing => {
+    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            Param::Iv | Param::UpdatedIv if context.iv_state == IvState::Missing => {
                 Self::draw_iv(context)?;
-                context.get_common(name, param)
+                context.get_common(param)
             }
-            b"tlsaadpad" => param.number(context.record_growth as u64),
-            b"tlsivgen" => {
+            Param::TlsAadPad => param.number(context.record_growth as u64),
+            Param::TlsIvGen => {
                 let made = param.space(context.iv_len).and_then(|part| context.next_iv(part));
                 made.map_err(|reason| if reason == Reason::ParameterType { Reason::TlsIv } else { reason })
             }
-            b"iv-generated" => param.number(u64::from(context.mode.iv_is_random)),
-            _ => context.get_common(name, param),
+            Param::IvGenerated => param.number(u64::from(context.mode.iv_is_random)),
+            _ => context.get_common(param),
         }
     }
 
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"tlsaad" => context.set_record_aad(param.octets()?, TLS_TAG),
-            b"tlsivfixed" => context.set_fixed_iv(param),
-            b"tlsivinv" => context.set_invocation(param.octets().map_err(|_| Reason::TlsIv)?),
+            Param::TlsAad => context.set_record_aad(param.octets()?, TLS_TAG),
+            Param::TlsIvFixed => context.set_fixed_iv(param),
+            Param::TlsIvInv => context.set_invocation(param.octets().map_err(|_| Reason::TlsIv)?),
             _ => Ok(()),
         }
     }

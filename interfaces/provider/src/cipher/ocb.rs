@@ -30,13 +30,13 @@ impl AeadMode for OcbMode {
     type Key = OcbKey;
 
     const AEAD: Aead = Aead::Ocb;
-    const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG);
-    const SETTABLE: Parameters = list!(KEYLEN IVLEN TAG);
+    const GETTABLE: Parameters = list!(KeyLen IvLen TagLen Iv UpdatedIv Tag);
+    const SETTABLE: Parameters = list!(KeyLen IvLen Tag);
     const CHECKS_KEY_LEN: bool = true;
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<OcbKey> {
         let resources = &instance.resources;
-        let planned = resources.device_is_named.then(|| ContextKey::new(resources, key)).transpose()?;
+        let planned = resources.device_is_named.then(|| ContextKey::new(resources, key, true)).transpose()?;
         let ocb = InlineOcb::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
         Ok(OcbKey { ocb, planned, buffer, data_has_ended: false })

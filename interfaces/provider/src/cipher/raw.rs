@@ -3,15 +3,16 @@
 use lockstep::hazmat::inline::Block;
 
 use super::Common;
+use crate::algorithm::Mode;
 use crate::key::{ContextKey, Runner};
-use crate::libcrypto::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// Gettable parameters of a context without authentication.
-pub(super) const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV TLS_MAC);
+pub(super) const GETTABLE: Parameters = list!(KeyLen IvLen Padding Num Iv UpdatedIv TlsMac);
 
 /// Settable parameters of a context without authentication.
-pub(super) const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
+pub(super) const SETTABLE: Parameters = list!(Padding Num UseBits TlsVersion TlsMacSize);
 
 /// The key of a context without authentication, and its parameters.
 #[derive(Clone)]
@@ -45,15 +46,23 @@ impl Raw {
         if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
     }
 
-    /// Replaces the key if a key is given.
+    /// Replaces the key if a key is given. The direction of the context has been set: the key is expanded for decryption only if it
+    /// is needed. The steps of key wrap decrypt in either direction.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
+        let Common { instance, algorithm, encrypts, is_of_generator } = &self.common;
+        let decrypts = match algorithm.mode {
+            Mode::Ecb | Mode::Cbc | Mode::CbcCts | Mode::Xts => !encrypts,
+            Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => true,
+            _ => false,
+        };
         if let Some(key) = key {
-            ContextKey::replace(&mut self.key, &self.common.instance.resources, key)?;
-            if self.common.is_of_generator {
+            ContextKey::replace(&mut self.key, &instance.resources, key, decrypts)?;
+            if *is_of_generator {
                 self.key.iter_mut().for_each(ContextKey::use_for_generator);
             }
         }
-        Ok(())
+        let is_ready = |key: &mut ContextKey| !decrypts || key.inline.ensure_decryption();
+        if self.key.as_mut().is_none_or(is_ready) { Ok(()) } else { Err(Reason::OutOfMemory) }
     }
 
     /// Sets the IV if an IV is given. The IV has the length of a block, except in key wrap.
@@ -76,13 +85,13 @@ impl Raw {
     pub(super) fn get(&self, param: &mut GetParam<'_>, updated_iv: &[u8]) -> Outcome<()> {
         let iv_len = self.common.algorithm.iv_len;
         match param.name() {
-            b"keylen" => param.number(self.common.algorithm.key_len as u64),
-            b"ivlen" => param.number(iv_len as u64),
-            b"padding" => param.number(u64::from(self.padding)),
-            b"num" => param.number(self.num as u64),
-            b"iv" => param.octets(&self.iv[..iv_len]),
-            b"updated-iv" => param.octets(&updated_iv[..iv_len]),
-            b"tls-mac" => param.octets(&[]),
+            Param::KeyLen => param.number(self.common.algorithm.key_len as u64),
+            Param::IvLen => param.number(iv_len as u64),
+            Param::Padding => param.number(u64::from(self.padding)),
+            Param::Num => param.number(self.num as u64),
+            Param::Iv => param.octets(&self.iv[..iv_len]),
+            Param::UpdatedIv => param.octets(&updated_iv[..iv_len]),
+            Param::TlsMac => param.octets(&[]),
             _ => Ok(()),
         }
     }
@@ -90,13 +99,13 @@ impl Raw {
     /// Sets a parameter of [`SETTABLE`].
     pub(super) fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"padding" => self.padding = param.number::<u32>()? != 0,
-            b"num" => match param.number::<u32>()? {
+            Param::Padding => self.padding = param.number::<u32>()? != 0,
+            Param::Num => match param.number::<u32>()? {
                 num @ 0..16 => self.num = num as usize,
                 _ => return Err(Reason::ParameterType),
             },
-            b"use-bits" | b"tls-version" => _ = param.number::<u32>()?,
-            b"tls-mac-size" => _ = param.number::<usize>()?,
+            Param::UseBits | Param::TlsVersion => _ = param.number::<u32>()?,
+            Param::TlsMacSize => _ = param.number::<usize>()?,
             _ => {}
         }
         Ok(())

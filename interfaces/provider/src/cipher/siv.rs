@@ -11,7 +11,7 @@ use lockstep::hazmat::planner::Planner;
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::executor::run_message;
 use crate::instance::Instance;
-use crate::libcrypto::{Buffers, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// SIV or GCM-SIV. Each init begins a message, even an init without a key and without an IV. This is allowed because a repeated
@@ -41,8 +41,8 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
     type Key = SyntheticIvKey;
 
     const AEAD: Aead = if SIV { Aead::Siv } else { Aead::GcmSiv };
-    const GETTABLE: Parameters = list!(KEYLEN TAGLEN TAG);
-    const SETTABLE: Parameters = list!(KEYLEN SPEED TAG);
+    const GETTABLE: Parameters = list!(KeyLen TagLen Tag);
+    const SETTABLE: Parameters = list!(KeyLen Speed Tag);
     const IGNORES_IV: bool = SIV;
     const HAS_IV_PARAMS: bool = false;
     const CHECKS_KEY_LEN: bool = true;
@@ -125,7 +125,7 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
     }
 
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
-        if param.name() == b"speed" {
+        if param.name() == Param::Speed {
             let speed = param.number::<u32>()?;
             context.mode.repeats = if SIV { speed == 1 } else { speed != 0 };
             context.key.iter_mut().for_each(|key| key.has_ended &= !SIV);

@@ -8,7 +8,7 @@ use super::{Cipher, Common, cipher_of};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
 use crate::key::PassFn;
-use crate::libcrypto::{Buffers, GetParam, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Param, SetParam};
 use crate::reason::Outcome;
 use crate::system::stack::in_own_frame;
 
@@ -113,7 +113,7 @@ impl Cipher for Streams {
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         let is_stored = self.raw.key.is_none() || self.has_no_position();
         match param.name() {
-            b"num" if !is_stored => param.number(self.state.used() as u64),
+            Param::Num if !is_stored => param.number(self.state.used() as u64),
             _ => self.raw.get(param, self.state.state()),
         }
     }
@@ -121,8 +121,8 @@ impl Cipher for Streams {
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         let is_cfb1 = self.raw.common.algorithm.mode == Mode::Cfb1;
         match param.name() {
-            b"use-bits" => self.counts_bits = param.number::<u32>()? != 0 && is_cfb1,
-            b"num" => {
+            Param::UseBits => self.counts_bits = param.number::<u32>()? != 0 && is_cfb1,
+            Param::Num => {
                 self.raw.set(param)?;
                 self.resume()?;
             }

@@ -1,7 +1,6 @@
 //! Tests of contexts whose work runs on a device that the settings name.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use lockstep::aead::Aead;
 use lockstep::engine::{BackendOptions, register};
@@ -32,7 +31,7 @@ fn backends(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
 }
 
 /// An instance whose work is on a device from this number of bytes on.
-fn instance(threshold: &str) -> Arc<Instance> {
+fn instance(threshold: &str) -> &'static Instance {
     // The result is false if another test has already registered the backends.
     register(backends);
     let settings = |name: &str| match name {
@@ -41,11 +40,11 @@ fn instance(threshold: &str) -> Arc<Instance> {
         "LOCKSTEP_AHEAD" => Some("off".into()),
         _ => None,
     };
-    Instance::new(Core::none(), settings).unwrap()
+    Box::leak(Instance::new(Core::none(), settings).unwrap())
 }
 
 /// A context of the algorithm, with a key and an IV of this length.
-fn started<C: Cipher>(name: &str, encrypts: bool, instance: &Arc<Instance>, iv_len: usize) -> C {
+fn started<C: Cipher>(name: &str, encrypts: bool, instance: &'static Instance, iv_len: usize) -> C {
     let mut context = created::<C>(name, instance);
     let key_len = context.common().algorithm.key_len;
     context.init(encrypts, Some(&KEY[..key_len]), Some(&IV[..iv_len])).unwrap();
@@ -53,9 +52,9 @@ fn started<C: Cipher>(name: &str, encrypts: bool, instance: &Arc<Instance>, iv_l
 }
 
 /// Creates a context of the algorithm without a key.
-fn created<C: Cipher>(name: &str, instance: &Arc<Instance>) -> C {
+fn created<C: Cipher>(name: &str, instance: &'static Instance) -> C {
     let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).unwrap();
-    C::new(Common::new(Arc::clone(instance), algorithm))
+    C::new(Common::new(instance, algorithm))
 }
 
 /// Number of bytes that the device has processed.
@@ -66,7 +65,7 @@ fn worked(instance: &Instance) -> u64 {
 #[test]
 fn a_device_gets_all_blocks_of_a_large_update() {
     let instance = instance("65536");
-    let mut context = started::<Gcm>("AES-128-GCM", true, &instance, 12);
+    let mut context = started::<Gcm>("AES-128-GCM", true, instance, 12);
     let mut data = vec![0x5a; 101_007];
     let mut expected = data.clone();
     let (small, large) = data.split_at_mut(1_000);
@@ -76,7 +75,7 @@ fn a_device_gets_all_blocks_of_a_large_update() {
     assert!(gcm.start(true, &IV[..12]) && gcm.update(Span::in_place(&mut expected)));
     assert!(data == expected);
     // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes do not fill a block.
-    assert_eq!(worked(&instance), 99_984);
+    assert_eq!(worked(instance), 99_984);
     context.finish(Buffers::in_place_of(&mut [])).unwrap();
     assert_eq!(Some(context.tag), gcm.finish_seal());
 }
@@ -98,7 +97,7 @@ const WHOLE: Shape = Shape { len: LEN, first: 0, in_place: true, tag_len: 16 };
 type Found = (Outcome<()>, Vec<u8>, Block);
 
 /// Processes a message. `tag` is given for decryption.
-type Message = fn(&Arc<Instance>, Shape, &[u8], Option<Block>) -> Found;
+type Message = fn(&'static Instance, Shape, &[u8], Option<Block>) -> Found;
 
 /// Processes the data of a message, and checks that a failed update has written zeros.
 fn updated<C: Cipher>(context: &mut C, shape: Shape, data: &[u8]) -> (Outcome<()>, Vec<u8>) {
@@ -132,7 +131,7 @@ fn updated<C: Cipher>(context: &mut C, shape: Shape, data: &[u8]) -> (Outcome<()
     (outcome.map(|_| ()), output)
 }
 
-fn aead<M: AeadMode>(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
+fn aead<M: AeadMode>(instance: &'static Instance, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
     let name = match M::AEAD {
         Aead::Ocb => "AES-256-OCB".into(),
         aead => format!("AES-256-{aead}"),
@@ -153,7 +152,7 @@ fn aead<M: AeadMode>(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: O
     (outcome, output, found)
 }
 
-fn record_of_ccm(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
+fn record_of_ccm(instance: &'static Instance, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
     // A tag of a CCM record has 8 or 16 bytes.
     let tag_len = if shape.tag_len < 16 { 8 } else { 16 };
     let encrypts = tag.is_none();
@@ -174,7 +173,7 @@ fn record_of_ccm(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Optio
 /// Processes a message of a mode without a tag.
 fn plain<C: Cipher>(
     name: &str,
-    instance: &Arc<Instance>,
+    instance: &'static Instance,
     shape: Shape,
     data: &[u8],
     tag: Option<Block>,
@@ -214,10 +213,10 @@ fn by_cpu(name: &str, message: Message, shape: Shape) -> [(Vec<u8>, Option<Block
     CORRUPT_AT.set(u64::MAX);
     let cpu = instance("1G");
     let plaintext: Vec<u8> = (0..shape.len).map(|i| i as u8).collect();
-    let sealed = message(&cpu, shape, &plaintext, None);
+    let sealed = message(cpu, shape, &plaintext, None);
     let (ciphertext, tag) = (sealed.1.clone(), sealed.2);
-    let opened = message(&cpu, shape, &ciphertext, Some(tag));
-    assert_eq!((sealed.0, &opened, worked(&cpu)), (Ok(()), &(Ok(()), plaintext.clone(), tag), 0), "{name}");
+    let opened = message(cpu, shape, &ciphertext, Some(tag));
+    assert_eq!((sealed.0, &opened, worked(cpu)), (Ok(()), &(Ok(()), plaintext.clone(), tag), 0), "{name}");
     [(plaintext, None, sealed), (ciphertext, Some(tag), opened)]
 }
 
@@ -236,19 +235,16 @@ fn a_failing_device_writes_no_wrong_bytes_and_releases_no_plaintext() {
         for shape in shapes.into_iter().filter(|shape| takes_parts || shape.first == 0) {
             for (input, tag, expected) in by_cpu(name, message, shape) {
                 let device = instance("16");
-                assert_eq!(message(&device, shape, &input, tag), expected, "{name}, {shape:?}");
-                assert!(
-                    worked(&device) >= LEN as u64 - 48,
-                    "{name}, {shape:?}: most blocks are the device's"
-                );
+                assert_eq!(message(device, shape, &input, tag), expected, "{name}, {shape:?}");
+                assert!(worked(device) >= LEN as u64 - 48, "{name}, {shape:?}: most blocks are the device's");
                 let mut failures = 0;
                 let all_succeed = (0..100).any(|number| {
                     FAIL_AT.set(number);
                     let failing = instance("16");
-                    let found = message(&failing, shape, &input, tag);
+                    let found = message(failing, shape, &input, tag);
                     if found.0.is_ok() {
                         assert_eq!(found, expected, "{name}, {shape:?}: {number}");
-                        return worked(&failing) == worked(&device);
+                        return worked(failing) == worked(device);
                     }
                     failures += 1;
                     assert_eq!(found.0, Err(Reason::Device), "{name}, {shape:?}: {number}");
@@ -272,7 +268,7 @@ fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
             for number in 0..40 {
                 CORRUPT_AT.set(number);
                 let device = instance("16");
-                let found = message(&device, shape, &input, tag);
+                let found = message(device, shape, &input, tag);
                 // The self-test of GCM-SIV refuses the device while the message is processed.
                 let is_right = found == expected || found.0 == Err(Reason::Device);
                 assert!(is_right, "{name}: {number}: {found:?}");
@@ -284,20 +280,20 @@ fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
 
 /// Makes the inits and the largest draw of a generator without a derivation function. `between` runs before the last init of ECB. Returns
 /// the number of bytes that the device has processed.
-fn drawn(threshold: &str, between: impl FnOnce(&Arc<Instance>)) -> u64 {
+fn drawn(threshold: &str, between: impl FnOnce(&'static Instance)) -> u64 {
     let instance = instance(threshold);
-    let mut ecb = created::<Blocks>("AES-256-ECB", &instance);
-    let mut ctr = created::<Streams>("AES-256-CTR", &instance);
+    let mut ecb = created::<Blocks>("AES-256-ECB", instance);
+    let mut ctr = created::<Streams>("AES-256-CTR", instance);
     ecb.init(true, None, None).unwrap();
     ctr.init(true, None, None).unwrap();
-    between(&instance);
+    between(instance);
     ecb.init(true, Some(&[0; 32]), None).unwrap();
     ctr.init(true, Some(&[0; 32]), Some(&IV)).unwrap();
     // The largest draw of a generator.
     let mut data = vec![0; 1 << 16];
     ecb.update(Buffers::in_place_of(&mut data)).unwrap();
     ctr.update(Buffers::in_place_of(&mut data)).unwrap();
-    worked(&instance)
+    worked(instance)
 }
 
 #[test]
@@ -305,7 +301,7 @@ fn the_random_generator_never_uses_a_device() {
     for threshold in ["16", "65536"] {
         assert_eq!(drawn(threshold, |_| ()), 0, "{threshold}");
         // An init of any other context ends the sequence of the generator's inits, so the device does the ECB work.
-        let others: [fn(&Arc<Instance>); 4] = [
+        let others: [fn(&'static Instance); 4] = [
             |instance| _ = started::<Gcm>("AES-128-GCM", true, instance, 12),
             |instance| _ = started::<Xts>("AES-128-XTS", true, instance, 16),
             |instance| _ = started::<Wrap>("AES-128-WRAP", true, instance, 8),
@@ -317,7 +313,7 @@ fn the_random_generator_never_uses_a_device() {
 
 #[test]
 fn a_failing_device_unwraps_no_part_of_a_key() {
-    let wrapped = |instance: &Arc<Instance>, data: &mut [u8]| {
+    let wrapped = |instance: &'static Instance, data: &mut [u8]| {
         let mut context = started::<Wrap>("AES-128-WRAP-INV", false, instance, 8);
         context.update(Buffers::in_place_of(data))
     };
@@ -328,15 +324,15 @@ fn a_failing_device_unwraps_no_part_of_a_key() {
         .map(|number| {
             FAIL_AT.set(number);
             let mut data = [0x5a; 40];
-            let outcome = wrapped(&instance("16"), &mut data);
+            let outcome = wrapped(instance("16"), &mut data);
             assert_eq!(data[..32], [0; 32], "{number}");
             outcome
         })
         .collect();
     assert!(outcomes.contains(&Err(Reason::Unwrap)) && outcomes.contains(&Err(Reason::Device)));
     FAIL_AT.set(u64::MAX);
-    assert_eq!(wrapped(&device, &mut [0x5a; 40]), Err(Reason::Unwrap));
-    assert_eq!(worked(&device), 12 * 32);
+    assert_eq!(wrapped(device, &mut [0x5a; 40]), Err(Reason::Unwrap));
+    assert_eq!(worked(device), 12 * 32);
 }
 
 #[test]
@@ -344,7 +340,7 @@ fn a_failing_device_ends_a_record_of_gcm() {
     for encrypts in [true, false] {
         let is_zeroed = (0..100).any(|number| {
             FAIL_AT.set(number);
-            let mut context = started::<Gcm>("AES-128-GCM", encrypts, &instance("16"), 12);
+            let mut context = started::<Gcm>("AES-128-GCM", encrypts, instance("16"), 12);
             // The explicit IV, the data, and the tag.
             let mut data = [0x5a; 8 + 61 + 16];
             context.mode.iv_counts = true;
@@ -367,13 +363,13 @@ fn gcm_that_the_device_cannot_do_uses_the_key_of_the_kernel() {
     // The self-test fails, so that the CPU does all work.
     FAIL_AT.set(0);
     let instance = instance("16");
-    let (outcome, output, tag) = aead::<gcm::GcmMode>(&instance, WHOLE, &[0x5a; LEN], None);
+    let (outcome, output, tag) = aead::<gcm::GcmMode>(instance, WHOLE, &[0x5a; LEN], None);
     let mut expected = [0x5a; LEN];
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY[..32]).unwrap();
     assert!(gcm.start(true, &IV[..12]) && gcm.aad(b"additional data of over 16 bytes"));
     assert!(gcm.update(Span::in_place(&mut expected)));
     assert_eq!((outcome, &output[..], Some(tag)), (Ok(()), &expected[..], gcm.finish_seal()));
-    assert_eq!(worked(&instance), 0);
+    assert_eq!(worked(instance), 0);
 }
 
 #[test]
@@ -387,5 +383,5 @@ fn bits_of_cfb1_that_fill_no_byte_follow_the_bytes_of_the_device() {
         data
     });
     assert_eq!(found, expected);
-    assert_eq!(worked(&device), LEN as u64 - 1);
+    assert_eq!(worked(device), LEN as u64 - 1);
 }

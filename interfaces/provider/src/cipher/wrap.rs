@@ -17,7 +17,7 @@ pub(crate) struct Wrap(Raw);
 
 impl Cipher for Wrap {
     /// All of these parameters except the length of the key are ignored, as in the default provider.
-    const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
+    const SETTABLE: Parameters = list!(KeyLen Padding Num UseBits TlsVersion TlsMacSize);
     /// As in the default provider, key wrap has no function for `EVP_Cipher`. `EVP_Cipher` therefore returns the status of the
     /// update instead of a length.
     const HAS_ONE_SHOT: bool = false;

@@ -21,7 +21,7 @@ pub(crate) struct Xts {
 }
 
 impl Cipher for Xts {
-    const SETTABLE: Parameters = list!(KEYLEN);
+    const SETTABLE: Parameters = list!(KeyLen);
 
     fn new(common: Common) -> Self {
         Xts { raw: Raw::new(common), tweak_key: None }
@@ -49,9 +49,9 @@ impl Cipher for Xts {
         }
         self.raw.set_iv(iv)?;
         self.raw.common.encrypts = encrypts;
-        if let Some((data, tweak)) = halves {
-            self.raw.replace_key(Some(data))?;
-            ContextKey::replace(&mut self.tweak_key, &self.raw.common.instance.resources, tweak)?;
+        self.raw.replace_key(halves.map(|(data, _)| data))?;
+        if let Some((_, tweak)) = halves {
+            ContextKey::replace(&mut self.tweak_key, &self.raw.common.instance.resources, tweak, false)?;
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ use super::table::{self, END_OF_TABLE, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Blocks, Ccm, Cipher, Common, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{END, SIZE, UINT, entry, iter_get_params, iter_set_params};
-use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_INTEGER, PARAM_UNSIGNED_INTEGER};
+use crate::libcrypto::param::{Param, iter_get_params, iter_set_params, list};
+use crate::libcrypto::types::{Dispatch, OsslParam};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 use crate::resources::Resources;
@@ -150,16 +150,17 @@ unsafe fn call<C: Cipher>(
 
 unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_void) -> *mut c_void {
     guarded(null_mut(), || {
-        // SAFETY: OpenSSL passes the context of the provider.
+        // SAFETY: OpenSSL passes the context of the provider, and tears it down after its last cipher, which the new context uses.
         let instance = unsafe { instance(provider) };
-        let (traced, max_unguarded) =
-            (instance.resources.trace.is_some(), max_unguarded(&instance.resources));
-        let common = Common::new(instance, &ALGORITHMS[ID]);
-        let made =
-            object::allocate(|| Context { cipher: C::new(common), max_unguarded, traced, broken: false });
+        let resources = &instance.resources;
+        let made = object::allocate(|| Context {
+            cipher: C::new(Common::new(instance, &ALGORITHMS[ID])),
+            max_unguarded: max_unguarded(resources),
+            traced: resources.trace.is_some(),
+            broken: false,
+        });
         made.map(<*mut _>::cast).unwrap_or_else(|reason| {
-            // SAFETY: as above.
-            unsafe { self::instance(provider) }.resources.core.raise(reason, None);
+            resources.core.raise(reason, None);
             null_mut()
         })
     })
@@ -410,14 +411,14 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
         // SAFETY: OpenSSL passes a valid array.
         let mut params = unsafe { iter_get_params(params) };
         let outcome = params.try_for_each(|mut param| match param.name() {
-            b"mode" => param.number(*mode_number),
-            b"keylen" => param.number(*key_len as u64),
-            b"ivlen" => param.number(*iv_len as u64),
-            b"blocksize" => param.number(*block_size as u64),
-            b"aead" => param.number(u64::from(mode.is_aead())),
-            b"custom-iv" => param.number(u64::from(mode.has_custom_iv())),
-            b"cts" => param.number(u64::from(*mode == Mode::CbcCts)),
-            b"tls-multi" | b"has-randkey" | b"encrypt-then-mac" => param.number(0),
+            Param::Mode => param.number(*mode_number),
+            Param::KeyLen => param.number(*key_len as u64),
+            Param::IvLen => param.number(*iv_len as u64),
+            Param::BlockSize => param.number(*block_size as u64),
+            Param::Aead => param.number(u64::from(mode.is_aead())),
+            Param::CustomIv => param.number(u64::from(mode.has_custom_iv())),
+            Param::Cts => param.number(u64::from(*mode == Mode::CbcCts)),
+            Param::TlsMulti | Param::HasRandKey | Param::EncryptThenMac => param.number(0),
             _ => Ok(()),
         });
         c_int::from(outcome.is_ok())
@@ -425,19 +426,8 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
 }
 
 unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const OsslParam {
-    const LIST: &[OsslParam] = &[
-        entry(c"mode", PARAM_UNSIGNED_INTEGER, UINT),
-        entry(c"keylen", PARAM_UNSIGNED_INTEGER, SIZE),
-        entry(c"ivlen", PARAM_UNSIGNED_INTEGER, SIZE),
-        entry(c"blocksize", PARAM_UNSIGNED_INTEGER, SIZE),
-        entry(c"aead", PARAM_INTEGER, UINT),
-        entry(c"custom-iv", PARAM_INTEGER, UINT),
-        entry(c"cts", PARAM_INTEGER, UINT),
-        entry(c"tls-multi", PARAM_INTEGER, UINT),
-        entry(c"has-randkey", PARAM_INTEGER, UINT),
-        entry(c"encrypt-then-mac", PARAM_INTEGER, UINT),
-        END,
-    ];
+    const LIST: &[OsslParam] =
+        list!(Mode KeyLen IvLen BlockSize Aead CustomIv Cts TlsMulti HasRandKey EncryptThenMac);
     LIST.as_ptr()
 }
 

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null;
-use std::sync::Arc;
 
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::guard::guarded;
@@ -11,10 +10,8 @@ use super::table::{self, END_OF_TABLE};
 use crate::algorithm::{ALGORITHMS, c_str};
 use crate::instance::Instance;
 use crate::libcrypto::core::Core;
-use crate::libcrypto::param::{END, entry, iter_get_params};
-use crate::libcrypto::types::{
-    Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PARAM_INTEGER, PARAM_UTF8_PTR,
-};
+use crate::libcrypto::param::{Param, iter_get_params, list};
+use crate::libcrypto::types::{Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam};
 use crate::message::escaped;
 use crate::reason::Reason;
 use crate::system::process;
@@ -73,13 +70,7 @@ const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { V
 
 const VERSION: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
-const GETTABLE: &[OsslParam] = &[
-    entry(c"name", PARAM_UTF8_PTR, 0),
-    entry(c"version", PARAM_UTF8_PTR, 0),
-    entry(c"buildinfo", PARAM_UTF8_PTR, 0),
-    entry(c"status", PARAM_INTEGER, size_of::<c_int>()),
-    END,
-];
+const GETTABLE: &[OsslParam] = list!(Name Version BuildInfo Status);
 
 /// Initialises the provider. A module for OpenSSL exports this function under the name `OSSL_provider_init`.
 ///
@@ -106,7 +97,7 @@ pub unsafe fn init(
             Ok(instance) => {
                 // SAFETY: libcrypto passes valid places for both results.
                 unsafe {
-                    *context = Arc::into_raw(instance).cast_mut().cast();
+                    *context = Box::into_raw(instance).cast();
                     *out = FUNCTIONS.as_ptr().cast();
                 }
                 1
@@ -126,7 +117,7 @@ pub unsafe fn init(
 unsafe extern "C" fn teardown(context: *mut c_void) {
     guarded((), || {
         // SAFETY: `OSSL_provider_init` has returned this context, and OpenSSL tears it down once.
-        let instance = unsafe { Arc::from_raw(context.cast::<Instance>().cast_const()) };
+        let instance = unsafe { Box::from_raw(context.cast::<Instance>()) };
         instance.shut_down();
     });
 }
@@ -140,10 +131,10 @@ unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -
         // SAFETY: libcrypto passes a valid array.
         let mut params = unsafe { iter_get_params(params) };
         let outcome = params.try_for_each(|mut param| match param.name() {
-            b"name" => param.text(c"Lockstep"),
-            b"version" => param.text(VERSION),
-            b"buildinfo" => param.text(BUILD),
-            b"status" => param.number(1),
+            Param::Name => param.text(c"Lockstep"),
+            Param::Version => param.text(VERSION),
+            Param::BuildInfo => param.text(BUILD),
+            Param::Status => param.number(1),
             _ => Ok(()),
         });
         c_int::from(outcome.is_ok())

@@ -13,8 +13,8 @@ use super::guard::guarded;
 use super::object;
 use super::table::key::{self, Callback};
 use super::table::{END_OF_TABLE, instance};
-use crate::libcrypto::param::{END, entry, iter_set_params};
-use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_OCTET_STRING, SKEYMGMT_SELECT_SECRET_KEY};
+use crate::libcrypto::param::{END, Param, iter_set_params, list};
+use crate::libcrypto::types::{Dispatch, OsslParam, SKEYMGMT_SELECT_SECRET_KEY};
 use crate::reason::Reason;
 
 /// An AES key of 16, 24 or 32 bytes; wiped when it is freed.
@@ -39,7 +39,7 @@ unsafe extern "C" fn import(
             return null_mut();
         }
         // SAFETY: OpenSSL passes null or a valid array.
-        let raw_bytes = unsafe { iter_set_params(params) }.find(|param| param.name() == b"raw-bytes");
+        let raw_bytes = unsafe { iter_set_params(params) }.find(|param| param.name() == Param::RawBytes);
         let bytes = raw_bytes.as_ref().map_or(Err(Reason::KeyLength), |param| param.octets());
         let key = bytes.and_then(|bytes| {
             if !matches!(bytes.len(), 16 | 24 | 32) {
@@ -69,7 +69,8 @@ unsafe extern "C" fn export(
         let Some(callback) = callback else { return 0 };
         let mut params = [END, END];
         if selection & SKEYMGMT_SELECT_SECRET_KEY != 0 {
-            params[0] = entry(c"raw-bytes", PARAM_OCTET_STRING, key.len);
+            params[0] = Param::RawBytes.entry();
+            params[0].data_size = key.len;
             params[0].data = key.bytes.as_mut_ptr().cast();
         }
         // SAFETY: `callback` is a function of OpenSSL, and `argument` is its argument. The array ends with an entry without a
@@ -84,6 +85,6 @@ unsafe extern "C" fn free(key: *mut c_void) {
 }
 
 unsafe extern "C" fn settable(_provider: *mut c_void) -> *const OsslParam {
-    const LIST: &[OsslParam] = &[entry(c"raw-bytes", PARAM_OCTET_STRING, 0), END];
+    const LIST: &[OsslParam] = list!(RawBytes);
     LIST.as_ptr()
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
-use std::sync::Arc;
 
 use crate::instance::Instance;
 use crate::libcrypto::types::{Dispatch, Item, OsslAlgorithm, OsslParam};
@@ -65,16 +64,11 @@ pub(super) mod key {
     }
 }
 
-/// Returns a new reference to the instance to which a provider's context points. The context is an `Arc` that `teardown`
-/// releases.
+/// Returns the instance to which a provider's context points. The context is a `Box` that `teardown` frees.
 ///
 /// # Safety
-/// `context` was returned by [`init`](super::provider::init) and has not been torn down.
-pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
-    let instance: *const Instance = context.cast();
-    // SAFETY: the pointer comes from `Arc::into_raw`. The count is incremented for the reference that is created here.
-    unsafe {
-        Arc::increment_strong_count(instance);
-        Arc::from_raw(instance)
-    }
+/// `context` was returned by [`init`](super::provider::init). It is torn down after the last use of the returned reference.
+pub(super) unsafe fn instance(context: *const c_void) -> &'static Instance {
+    // SAFETY: guaranteed by the caller.
+    unsafe { &*context.cast() }
 }

@@ -1,6 +1,6 @@
 //! `OSSL_PARAM`: arrays of named values that libcrypto and a provider exchange. An entry without a name ends the array.
 
-use std::ffi::{CStr, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::ptr::null_mut;
 use std::slice;
 
@@ -24,38 +24,70 @@ pub(crate) const fn entry(name: &CStr, data_type: c_uint, size: usize) -> OsslPa
 /// A list of gettable or settable parameters, including the entry that ends the list.
 pub(crate) type Parameters = &'static [OsslParam];
 
-/// Makes a list from the names of constants in the module [`mod@name`].
+/// Makes a list from the names of parameters.
 macro_rules! list {
     ($($name:ident)*) => {
-        &[$($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END]
+        &[$($crate::libcrypto::param::Param::$name.entry(),)* $crate::libcrypto::param::END]
     };
 }
 pub(crate) use list;
 
-/// The parameters of contexts.
-pub(crate) mod name {
-    use super::*;
+/// True if a C string is `text`. The strings are so short that a call of `strlen` takes longer than this comparison.
+///
+/// # Safety
+/// `string` is a C string.
+#[inline(always)]
+unsafe fn is(string: *const c_char, text: &CStr) -> bool {
+    let mut bytes = text.to_bytes_with_nul().iter().enumerate();
+    // SAFETY: all bytes before this byte are equal to those of `text`, so the string has not ended before it.
+    bytes.all(|(i, byte)| unsafe { *string.add(i) } as u8 == *byte)
+}
 
-    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", PARAM_UTF8_STRING, 0);
-    pub(crate) const IV: OsslParam = entry(c"iv", PARAM_OCTET_STRING, 0);
-    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", PARAM_UNSIGNED_INTEGER, UINT);
-    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", PARAM_UNSIGNED_INTEGER, SIZE);
-    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", PARAM_UNSIGNED_INTEGER, SIZE);
-    pub(crate) const NUM: OsslParam = entry(c"num", PARAM_UNSIGNED_INTEGER, UINT);
-    pub(crate) const PADDING: OsslParam = entry(c"padding", PARAM_UNSIGNED_INTEGER, UINT);
-    pub(crate) const SPEED: OsslParam = entry(c"speed", PARAM_UNSIGNED_INTEGER, UINT);
-    pub(crate) const TAG: OsslParam = entry(c"tag", PARAM_OCTET_STRING, 0);
-    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", PARAM_UNSIGNED_INTEGER, SIZE);
-    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", PARAM_OCTET_STRING, 0);
-    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", PARAM_UNSIGNED_INTEGER, SIZE);
-    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", PARAM_OCTET_STRING, 0);
-    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", PARAM_OCTET_STRING, 0);
-    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", PARAM_OCTET_STRING, 0);
-    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", PARAM_OCTET_PTR, 0);
-    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", PARAM_UNSIGNED_INTEGER, SIZE);
-    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", PARAM_UNSIGNED_INTEGER, UINT);
-    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", PARAM_OCTET_STRING, 0);
-    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", PARAM_UNSIGNED_INTEGER, UINT);
+/// Defines [`Param`] from the types, sizes and names of the parameters. The compiler makes one search tree of all comparisons in `of`.
+macro_rules! params {
+    ($($data_type:ident, $size:expr => $($name:ident $text:literal),*;)*) => {
+        /// The parameters of this provider.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Param {
+            $($($name,)*)*
+            Unknown,
+        }
+
+        impl Param {
+            /// An entry of a list of parameters.
+            pub(crate) const fn entry(self) -> OsslParam {
+                match self {
+                    $($(Param::$name => entry($text, $data_type, $size),)*)*
+                    Param::Unknown => END,
+                }
+            }
+
+            /// # Safety
+            /// `name` is a C string.
+            #[inline(never)]
+            unsafe fn of(name: *const c_char) -> Param {
+                match () {
+                    // SAFETY: guaranteed by the caller.
+                    $($(_ if unsafe { is(name, $text) } => Param::$name,)*)*
+                    _ => Param::Unknown,
+                }
+            }
+        }
+    };
+}
+
+params! {
+    PARAM_UNSIGNED_INTEGER, UINT => IvGenerated c"iv-generated", Mode c"mode", Num c"num", Padding c"padding", Speed c"speed",
+        TlsVersion c"tls-version", UseBits c"use-bits";
+    PARAM_UNSIGNED_INTEGER, SIZE => BlockSize c"blocksize", IvLen c"ivlen", KeyLen c"keylen", TagLen c"taglen",
+        TlsAadPad c"tlsaadpad", TlsMacSize c"tls-mac-size";
+    PARAM_INTEGER, UINT => Aead c"aead", Cts c"cts", CustomIv c"custom-iv", EncryptThenMac c"encrypt-then-mac",
+        HasRandKey c"has-randkey", Status c"status", TlsMulti c"tls-multi";
+    PARAM_OCTET_STRING, 0 => Iv c"iv", RawBytes c"raw-bytes", Tag c"tag", TlsAad c"tlsaad", TlsIvFixed c"tlsivfixed",
+        TlsIvGen c"tlsivgen", TlsIvInv c"tlsivinv", UpdatedIv c"updated-iv";
+    PARAM_OCTET_PTR, 0 => TlsMac c"tls-mac";
+    PARAM_UTF8_STRING, 0 => CtsMode c"cts_mode";
+    PARAM_UTF8_PTR, 0 => BuildInfo c"buildinfo", Name c"name", Version c"version";
 }
 
 /// The entry that ends a list of parameters.
@@ -63,21 +95,28 @@ pub(crate) const END: OsslParam =
     OsslParam { key: std::ptr::null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
 
 /// A parameter whose value the caller sets, and the name of the parameter.
-pub(crate) struct SetParam<'a>(&'a OsslParam, &'a [u8]);
+pub(crate) struct SetParam<'a>(&'a OsslParam, Param);
 
 /// A parameter whose value the caller requests, and the name of the parameter.
-pub(crate) struct GetParam<'a>(&'a mut OsslParam, &'a [u8]);
+pub(crate) struct GetParam<'a>(&'a mut OsslParam, Param);
 
-/// Iterates over the entries of an array up to the entry without a name, which ends the array.
+/// Iterates over the entries of an array up to the entry without a name, which ends the array. Also returns their names.
 ///
 /// # Safety
 /// `array` is null or points to an array that ends with an entry without a name. The array is valid as long as the iterator is
 /// used.
-unsafe fn iter(array: *mut OsslParam) -> impl Iterator<Item = *mut OsslParam> {
-    std::iter::successors(Some(array), |param| Some(param.wrapping_add(1))).take_while(|param| {
+unsafe fn iter(mut array: *mut OsslParam) -> impl Iterator<Item = (*mut OsslParam, Param)> {
+    std::iter::from_fn(move || {
         // SAFETY: the pointer is null or points to an entry of the array: the iteration ends at the last entry, which has no
-        // name.
-        unsafe { param.as_ref() }.is_some_and(|param| !param.key.is_null())
+        // name. Names are C strings.
+        unsafe {
+            let name = array.as_ref()?.key;
+            let param = array;
+            (!name.is_null()).then(|| {
+                array = param.add(1);
+                (param, Param::of(name))
+            })
+        }
     })
 }
 
@@ -87,10 +126,8 @@ unsafe fn iter(array: *mut OsslParam) -> impl Iterator<Item = *mut OsslParam> {
 /// `array` is null or points to an array that ends with an entry without a name. The array and the data that its
 /// entries describe are valid for `'a`.
 pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterator<Item = SetParam<'a>> {
-    // SAFETY: guaranteed by the caller.
-    let entries = unsafe { iter(array.cast_mut()) };
-    // SAFETY: as above. The entries are only read.
-    entries.map(|param| unsafe { SetParam(&*param, name(&*param)) })
+    // SAFETY: guaranteed by the caller. The entries are only read.
+    unsafe { iter(array.cast_mut()) }.map(|(param, name)| unsafe { SetParam(&*param, name) })
 }
 
 /// Iterates over an array of parameters whose values the caller requests.
@@ -98,23 +135,13 @@ pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterat
 /// # Safety
 /// The requirements of [`iter_set_params`]. In addition, nothing else reads or writes the array during the iteration.
 pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator<Item = GetParam<'a>> {
-    // SAFETY: guaranteed by the caller.
-    let entries = unsafe { iter(array) };
-    entries.map(|param| {
-        // SAFETY: as above. The entry is read before it is borrowed exclusively, and it is borrowed once.
-        let (name, param) = unsafe { (name(&*param), &mut *param) };
-        GetParam(param, name)
-    })
-}
-
-fn name<'a>(param: &OsslParam) -> &'a [u8] {
-    // SAFETY: names are C strings that live as long as the array, and the iterators return no entries without a name.
-    unsafe { CStr::from_ptr(param.key) }.to_bytes()
+    // SAFETY: guaranteed by the caller. Each entry is borrowed once.
+    unsafe { iter(array) }.map(|(param, name)| unsafe { GetParam(&mut *param, name) })
 }
 
 impl SetParam<'_> {
     #[inline(always)]
-    pub(crate) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> Param {
         self.1
     }
 
@@ -192,9 +219,9 @@ impl SetParam<'_> {
     }
 }
 
-impl<'a> GetParam<'a> {
+impl GetParam<'_> {
     #[inline(always)]
-    pub(crate) fn name(&self) -> &'a [u8] {
+    pub(crate) fn name(&self) -> Param {
         self.1
     }
 

@@ -7,7 +7,7 @@ fn a_shorter_key_leaves_nothing_of_a_longer_one() {
         for (len, byte) in [(24, 8), (16, 9), (32, 10), (16, 11)] {
             let mut expected = [0; 32];
             expected[..len].fill(byte);
-            assert!(key.set(&expected[..len]));
+            assert!(key.set(&expected[..len], true));
             assert_eq!(key.bytes(), &expected[..len]);
             assert_eq!(key.0.bytes.as_flattened(), expected, "{}", kernel.name());
         }
@@ -32,7 +32,7 @@ fn the_last_clone_wipes_the_old_key() {
             memory.read_exact_at(&mut bytes, address).unwrap();
             [bytes[..16] == old[..16], bytes[16..] == old[16..]]
         };
-        assert!(key.set(&[7; 32]));
+        assert!(key.set(&[7; 32], true));
         let mut block = [3; 16];
         first.encrypt_block(&mut block);
         assert_eq!(block, lockstep_reference::Aes::new(&old).encrypt([3; 16]), "{}", kernel.name());

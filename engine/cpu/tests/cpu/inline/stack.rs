@@ -68,6 +68,8 @@ fn check<K: Kernel>(kernel: Option<K>) {
         assert_eq!(found, 0, "{}", name("gcm_key_into"));
         let found = left(stack, &mut copy.0, |place| kernel.expand_into(&key, place));
         assert_eq!(found, 0, "{}", name("expand_into"));
+        let found = left(stack, &mut copy.0, |place| kernel.expand_to_encrypt_into(&key, place));
+        assert_eq!(found, 0, "{}", name("expand_to_encrypt_into"));
         let found = left(stack, &mut copy.0, |place| kernel.copy_schedule(&keys.0, place));
         assert_eq!(found, 0, "{}", name("copy_schedule"));
         let mut h = [0; 16];

@@ -9,20 +9,20 @@ use crate::libcrypto::core::Core;
 
 const KEY: [u8; 32] = [0x42; 32];
 
-fn instance() -> Arc<Instance> {
+fn instance() -> &'static Instance {
     let settings = |name: &str| (name == "LOCKSTEP_AHEAD").then(|| "on".into());
-    Instance::new(Core::none(), settings).unwrap()
+    Box::leak(Instance::new(Core::none(), settings).unwrap())
 }
 
 fn aes_256_ctr() -> &'static Algorithm {
     ALGORITHMS.iter().find(|algorithm| algorithm.name() == "AES-256-CTR").unwrap()
 }
 
-fn common(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Common {
-    Common::new(Arc::clone(instance), algorithm)
+fn common(instance: &'static Instance, algorithm: &'static Algorithm) -> Common {
+    Common::new(instance, algorithm)
 }
 
-fn started(instance: &Arc<Instance>, iv: &Block) -> Streams {
+fn started(instance: &'static Instance, iv: &Block) -> Streams {
     let mut context = Streams::new(common(instance, aes_256_ctr()));
     context.init(true, Some(&KEY), Some(iv)).unwrap();
     context
@@ -74,11 +74,11 @@ fn any_split_gives_the_same_output() {
     for most in [15, 16, 100, 4096, 70_000] {
         let mut data = vec![0; if most < 1000 { 300_000 } else { expected.len() }];
         let len = data.len();
-        run_in(&mut started(&instance, &iv), &mut data, sizes(most));
+        run_in(&mut started(instance, &iv), &mut data, sizes(most));
         assert!(data == expected[..len], "updates of up to {most}");
     }
     let mut data = vec![0; expected.len()];
-    run_in(&mut started(&instance, &iv), &mut data, std::iter::repeat(4096));
+    run_in(&mut started(instance, &iv), &mut data, std::iter::repeat(4096));
     assert!(data == expected);
     instance.shut_down();
 }
@@ -86,7 +86,7 @@ fn any_split_gives_the_same_output() {
 #[test]
 fn only_consecutive_small_updates_use_the_pool() {
     let instance = instance();
-    let mut context = started(&instance, &[7; 16]);
+    let mut context = started(instance, &[7; 16]);
     for _ in 0..MIN_RUN {
         apply(&mut context, &mut [0; 4096]);
         assert!(!uses_pool(&context));
@@ -102,7 +102,7 @@ fn only_consecutive_small_updates_use_the_pool() {
 fn new_ivs_copies_and_new_positions_do_not_use_old_keystream() {
     let instance = instance();
     let (first, second) = ([1; 16], [2; 16]);
-    let mut context = started(&instance, &first);
+    let mut context = started(instance, &first);
     let mut data = vec![0; 200_000];
     run_in(&mut context, &mut data, std::iter::repeat(4096));
     assert!(data == expected(&first, 200_000));
@@ -126,7 +126,6 @@ fn many_contexts_on_many_threads() {
     let instance = instance();
     std::thread::scope(|scope| {
         for thread in 0..6u8 {
-            let instance = &instance;
             scope.spawn(move || {
                 // There are more contexts at the same time than the pool accepts.
                 let mut contexts: Vec<_> = (0..20u8)
@@ -156,13 +155,13 @@ fn many_contexts_on_many_threads() {
 fn contexts_continue_after_the_provider_is_unloaded() {
     let instance = instance();
     let iv = [9; 16];
-    let mut context = started(&instance, &iv);
+    let mut context = started(instance, &iv);
     let mut data = vec![0; 300_000];
     run_in(&mut context, &mut data[..100_000], std::iter::repeat(4096));
     instance.shut_down();
     run_in(&mut context, &mut data[100_000..], std::iter::repeat(4096));
     assert!(data == expected(&iv, 300_000));
-    let mut late = started(&instance, &iv);
+    let mut late = started(instance, &iv);
     let mut again = vec![0; 300_000];
     run_in(&mut late, &mut again, std::iter::repeat(4096));
     assert!(again == data && !uses_pool(&late));
@@ -171,7 +170,7 @@ fn contexts_continue_after_the_provider_is_unloaded() {
 #[test]
 fn unused_keystream_is_freed() {
     let instance = instance();
-    let mut context = started(&instance, &[3; 16]);
+    let mut context = started(instance, &[3; 16]);
     run_in(&mut context, &mut vec![0; 100_000], std::iter::repeat(4096));
     let job = Arc::clone(&context.ahead.as_ref().unwrap().member.as_ref().unwrap().job);
     drop(context);
@@ -189,7 +188,7 @@ fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
     let instance = instance();
     // With an IV that is not 12 bytes long, the counter can start at any value.
     for seed in 0..20u8 {
-        let run = |instance: &Arc<Instance>| {
+        let run = |instance: &'static Instance| {
             let mut context = Gcm::new(common(instance, algorithm("AES-256-GCM")));
             context.init(true, Some(&KEY), Some(&[seed; 16])).unwrap();
             context.aad(b"header").unwrap();
@@ -200,11 +199,11 @@ fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
             context.finish(Buffers::in_place_of(&mut [])).unwrap();
             (data, context.tag)
         };
-        let plain = Instance::new(Core::none(), |_| None).unwrap();
-        assert!(run(&instance) == run(&plain));
+        let plain = Box::leak(Instance::new(Core::none(), |_| None).unwrap());
+        assert!(run(instance) == run(plain));
     }
     // The counter wraps around. The output is compared with keystream that is computed inline.
-    let key = ContextKey::new(&instance.resources, &KEY).unwrap();
+    let key = ContextKey::new(&instance.resources, &KEY, false).unwrap();
     let mut ahead = KeystreamAhead::new(Pass::Ctr32);
     let start = (0xFFu128 << 120 | u128::from(u32::MAX - 1000)).to_be_bytes();
     let (mut counter, mut data) = (start, vec![0; 64 * 1024]);

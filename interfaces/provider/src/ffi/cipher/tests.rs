@@ -9,6 +9,7 @@ use lockstep::hazmat::mode::incremental::BlockIo;
 use super::*;
 use crate::instance::Instance;
 use crate::libcrypto::core::Core;
+use crate::libcrypto::param::END;
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 
 /// The methods in which a context can panic.
@@ -31,8 +32,8 @@ impl Faulty {
 }
 
 impl Cipher for Faulty {
-    const GETTABLE: Parameters = list!(NUM);
-    const SETTABLE: Parameters = list!(NUM);
+    const GETTABLE: Parameters = list!(Num);
+    const SETTABLE: Parameters = list!(Num);
 
     fn new(common: Common) -> Self {
         Faulty { common, panics_in: "", values: None }
@@ -89,7 +90,7 @@ fn faulty(panics_in: &'static str) -> (*mut c_void, Arc<()>) {
 /// A context of [`Faulty`] with a setting `threshold`.
 fn faulty_with(panics_in: &'static str, threshold: &str) -> (*mut c_void, Arc<()>) {
     let settings = |name: &str| (name == "LOCKSTEP_THRESHOLD").then(|| threshold.into());
-    let instance = Instance::new(Core::none(), settings).unwrap();
+    let instance = Box::leak(Instance::new(Core::none(), settings).unwrap());
     let max_unguarded = max_unguarded(&instance.resources);
     let value = Arc::new(());
     let common = Common::new(instance, &ALGORITHMS[0]);
@@ -102,7 +103,7 @@ fn faulty_with(panics_in: &'static str, threshold: &str) -> (*mut c_void, Arc<()
 fn call_method(context: *mut c_void, method: &str, len: usize) -> c_int {
     let (key, input, mut output, mut written) = ([7; 32], [1; 300], [0; 300], 0);
     let (input, output, written) = (input.as_ptr(), output.as_mut_ptr(), &raw mut written);
-    let mut params = [entry(c"num", PARAM_UNSIGNED_INTEGER, UINT), END];
+    let mut params = [Param::Num.entry(), END];
     let key_len = ALGORITHMS[0].key_len;
     // SAFETY: the context is one of `Faulty`; the buffers have 300 bytes, and the array of parameters has an end.
     unsafe {
