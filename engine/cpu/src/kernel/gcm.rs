@@ -1,7 +1,7 @@
 //! The parts of GCM's state that kernels read and advance.
 
+use super::Block;
 use super::wiped::Wiped;
-use super::{Block, Kernel};
 
 /// The powers of the hash key.
 pub enum Powers<'k, H> {
@@ -11,23 +11,14 @@ pub enum Powers<'k, H> {
     Some(&'k mut H),
 }
 
-impl<'k, H> Powers<'k, H> {
-    /// These powers, borrowed for a call.
+impl<H> Powers<'_, H> {
+    /// The hash key. If powers may be missing, `ensure` computes those that the caller needs.
     #[inline(always)]
-    pub(crate) fn reborrow(&mut self) -> Powers<'_, H> {
-        match self {
-            Powers::All(key) => Powers::All(key),
-            Powers::Some(key) => Powers::Some(key),
-        }
-    }
-
-    /// The hash key with the powers that a call on `blocks` blocks needs.
-    #[inline]
-    pub(crate) fn for_blocks<K: Kernel<HashKey = H>>(self, kernel: K, blocks: usize) -> &'k H {
+    pub(crate) fn with(&mut self, ensure: impl FnOnce(&mut H)) -> &H {
         match self {
             Powers::All(key) => key,
             Powers::Some(key) => {
-                kernel.ensure_powers(key, blocks);
+                ensure(key);
                 key
             }
         }
@@ -46,7 +37,7 @@ pub struct GcmCounter {
     pub(crate) is_public: bool,
 }
 
-/// The state of a message that [`Kernel::gcm_short`] uses.
+/// The state of a message that [`Kernel::gcm_short`](super::Kernel::gcm_short) uses.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     allow(dead_code, reason = "only the kernels of `vectors` have the function")

@@ -254,7 +254,7 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     fn gcm_short(
         self,
         _key: &Self::Schedule,
-        _powers: Powers<'_, Self::HashKey>,
+        _powers: &mut Powers<'_, Self::HashKey>,
         _progress: Progress<'_>,
         _encrypts: bool,
         _data: Span<'_>,
@@ -266,7 +266,7 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// the lengths of additional data and data in bits.
     fn gcm_tag(
         self,
-        _powers: Powers<'_, Self::HashKey>,
+        _powers: &mut Powers<'_, Self::HashKey>,
         _state: &Block,
         _before: &[u8],
         _lengths: [u64; 2],

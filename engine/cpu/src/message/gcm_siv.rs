@@ -9,7 +9,7 @@
 use std::slice::from_mut;
 
 use lockstep_core::data::Data;
-use lockstep_core::key::{Block, Key, KeySize};
+use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, Tag};
 
 use super::gcm::CHUNK;
@@ -39,32 +39,6 @@ pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
     }
 }
 
-/// The keys of a message: the POLYVAL key in the form of a GHASH key, and the key of AES.
-#[derive(Default)]
-struct Derived {
-    hash: Wiped<1>,
-    encryption: Wiped<2>,
-}
-
-impl Derived {
-    /// Derives the keys of a message (RFC 8452, section 4).
-    #[inline]
-    fn set<K: Kernel>(&mut self, kernel: K, schedule: &K::Schedule, nonce: &[u8; 12], size: KeySize) {
-        // Half of each block is used: two blocks make the hash key, and the others the key of AES.
-        let count = 2 + size.bytes() / 8;
-        let mut blocks = Wiped::<6>::zero();
-        for (number, block) in blocks[..count].iter_mut().enumerate() {
-            *block = (nonce_number(nonce) << 32 | number as u128).to_le_bytes();
-        }
-        kernel.ecb(schedule, true, Span::in_place(blocks[..count].as_flattened_mut()));
-        let half = |i: usize| u128::from(u128::from_le_bytes(blocks[i]) as u64);
-        let pair = |i: usize| (half(i) | half(i + 1) << 64).to_le_bytes();
-        self.hash[0] = ghash_key_of_polyval_key(&pair(0));
-        // For shorter keys, the last blocks are zeros.
-        *self.encryption = [pair(2), pair(4)];
-    }
-}
-
 /// The nonce as a little-endian number.
 #[inline]
 fn nonce_number(nonce: &[u8; 12]) -> u128 {
@@ -79,28 +53,31 @@ fn run_group<K: Kernel, const MOST: usize>(
     hash_keys: &mut [K::HashKey],
     messages: &mut [AeadMessage<'_>],
 ) {
-    let derive = |message: &AeadMessage<'_>, place: &mut K::Schedule, derived: &mut Derived| {
-        let (key, nonce): (&Key, _) = (message.key, nonce(message));
-        match key.already_prepared() {
-            Some(schedule) => derived.set(kernel, schedule, nonce, key.size()),
-            None => {
-                // Only one message of the batch uses this key.
-                kernel.expand_each(&[key.bytes()], from_mut(place));
-                derived.set(kernel, place, nonce, key.size());
-            }
-        }
-    };
     let count = messages.len();
     let (schedules, hash_keys) = (&mut schedules[..count], &mut hash_keys[..count]);
     let mut hash = Wiped::<MOST>::zero();
-    let mut derived: [Derived; MOST] = std::array::from_fn(|_| Derived::default());
-    for (i, (message, schedule)) in messages.iter().zip(&mut *schedules).enumerate() {
-        derive(message, schedule, &mut derived[i]);
-        hash[i] = derived[i].hash[0];
+    let mut encryption: [Wiped<2>; MOST] = std::array::from_fn(|_| Wiped::zero());
+    for (i, (message, place)) in messages.iter().zip(&mut *schedules).enumerate() {
+        let key: &Key = message.key;
+        let schedule = key.already_prepared().unwrap_or_else(|| {
+            // Only one message of the batch uses this key.
+            kernel.expand_each(&[key.bytes()], from_mut(place));
+            place
+        });
+        // Derives the keys of the message (RFC 8452, section 4). Half of each block is used: two blocks make the POLYVAL key, and the
+        // others the key of AES. For shorter keys, the last blocks are zeros.
+        let count = 2 + key.size().bytes() / 8;
+        let mut blocks = Wiped::<6>::zero();
+        let mut counter = (nonce_number(nonce(message)) << 32).to_le_bytes();
+        kernel.ctr_little32(schedule, &mut counter, Span::in_place(blocks[..count].as_flattened_mut()));
+        let half = |i: usize| u128::from(u128::from_le_bytes(blocks[i]) as u64);
+        let pair = |i: usize| (half(i) | half(i + 1) << 64).to_le_bytes();
+        hash[i] = ghash_key_of_polyval_key(&pair(0));
+        *encryption[i] = [pair(2), pair(4)];
     }
     let keys: [&[u8]; MOST] = std::array::from_fn(|i| {
         let size = messages[i.min(count - 1)].key.size();
-        &derived[i].encryption.as_flattened()[..size.bytes()]
+        &encryption[i].as_flattened()[..size.bytes()]
     });
     kernel.expand_each(&keys[..count], schedules);
     kernel.hash_keys_into(&hash[..count], hash_keys);
@@ -191,7 +168,7 @@ struct Polyval<'k, K: Kernel> {
 
 impl<'k, K: Kernel> Polyval<'k, K> {
     fn new(key: MessageKey<'k, K>) -> Self {
-        Polyval { key, hash: Hash::new(), hashed: 0 }
+        Polyval { key, hash: Hash::EMPTY, hashed: 0 }
     }
 
     /// Adds bytes to the hash.

@@ -15,7 +15,7 @@ impl<K: Kernel> MessageKey<'_, K> {
     /// The hash key with the powers that a call on `blocks` blocks needs.
     #[inline]
     pub(crate) fn hash_key(&mut self, blocks: usize) -> &K::HashKey {
-        self.powers.reborrow().for_blocks(self.kernel, blocks)
+        self.powers.with(|key| self.kernel.ensure_powers(key, blocks))
     }
 }
 
@@ -62,10 +62,7 @@ pub(crate) struct Hash<const GHASH: bool> {
 
 impl<const GHASH: bool> Hash<GHASH> {
     /// The hash of no bytes.
-    #[inline]
-    pub(super) fn new() -> Self {
-        Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 }
-    }
+    pub(super) const EMPTY: Self = Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 };
 
     /// Replaces this hash by a copy of another. Secrets are copied to their final place only.
     #[inline]

@@ -9,6 +9,7 @@
 
 use super::cipher::{Extent, Keys, Pass, SHORT, drive};
 use super::schedule::Schedule;
+use super::single_stream::load_words;
 use super::vector::{Single, Vector};
 use crate::kernel::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
@@ -22,16 +23,16 @@ struct Ctr<V, const BIG_ENDIAN: bool> {
 }
 
 impl<V: Vector, const BIG_ENDIAN: bool> Ctr<V, BIG_ENDIAN> {
-    /// CTR from a counter, which is given as a number.
+    /// CTR from a counter, which is given as a little-endian number.
     ///
     /// # Safety
     ///
     /// The same as for [`Vector`].
     #[inline(always)]
-    unsafe fn new(schedule: &Schedule, start: u128) -> Self {
+    unsafe fn new(schedule: &Schedule, start: Single) -> Self {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
-            let counters = V::splat(Single::number(start)).add32(V::numbers([0, 1, 2, 3]));
+            let counters = V::splat(start).add32(V::numbers([0, 1, 2, 3]));
             Ctr { keys: Keys::of::<true>(schedule), counters, stride: V::numbers([V::BLOCKS as u128; 4]) }
         }
     }
@@ -72,7 +73,8 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
 unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let pass = Ctr::<Single, true>::new(schedule, u128::from_be_bytes(*counter));
+        let start = Single::number(u128::from_be_bytes(*counter));
+        let pass = Ctr::<Single, true>::new(schedule, start);
         drive::<_, _, true>(pass, data).counters.reversed().store(counter.as_mut_ptr());
     }
 }
@@ -120,7 +122,7 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32, const FEW: bool>(
         let part = if cut { 16 * room as usize } else { rest.len() };
         let (head, tail) = rest.split_at(part);
         // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe { drive::<_, _, false>(Ctr::<V, true>::new(schedule, start), head) };
+        unsafe { drive::<_, _, false>(Ctr::<V, true>::new(schedule, Single::number(start)), head) };
         if tail.is_empty() {
             return;
         }
@@ -135,9 +137,10 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32, const FEW: bool>(
 /// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ctr_little32<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
-    let start = u128::from_le_bytes(*counter);
-    let blocks = data.len().div_ceil(16) as u32;
-    counter[..4].copy_from_slice(&(start as u32).wrapping_add(blocks).to_le_bytes());
     // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive::<_, _, false>(Ctr::<V, false>::new(schedule, start), data) };
+    unsafe {
+        let start = load_words(counter);
+        start.add32(Single::number(data.len().div_ceil(16) as u32 as u128)).store(counter.as_mut_ptr());
+        drive::<_, _, false>(Ctr::<V, false>::new(schedule, start), data);
+    }
 }

@@ -102,7 +102,7 @@ macro_rules! keys {
             fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) { schedule::expand_each(keys, places) }
             fn hash_keys_into(h: &[Block], places: &mut [Hash]) {
                 for (h, place) in h.iter().zip(places) {
-                    ghash::replace_key::<V>(Single::load(h.as_ptr()), place);
+                    ghash::replace_key::<V>(single_stream::load_words(h), place);
                 }
             }
             fn ensure_powers(key: &mut Hash, blocks: usize) { ghash::ensure_powers::<V>(key, blocks) }
@@ -190,7 +190,7 @@ macro_rules! passes {
             }
             fn gcm_short(
                 key: &Schedule,
-                powers: Powers<'_, Hash>,
+                powers: &mut Powers<'_, Hash>,
                 progress: Progress<'_>,
                 encrypts: bool,
                 data: Span<'_>
@@ -198,7 +198,7 @@ macro_rules! passes {
                 short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
             }
             fn gcm_tag(
-                powers: Powers<'_, Hash>,
+                powers: &mut Powers<'_, Hash>,
                 state: &Block,
                 before: &[u8],
                 lengths: [u64; 2],

@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::cipher::in_memory;
+use super::cipher::{in_memory, opaque_number};
 use super::schedule::Schedule;
 
 /// Replaces a schedule by the schedule of another key of 16, 24 or 32 bytes, for both directions.
@@ -141,6 +141,20 @@ unsafe fn prefix(words: __m128i) -> __m128i {
     }
 }
 
+/// Loads 16 bytes as two words. A derived key has been stored as words, and two stores are not forwarded to the load of a vector.
+///
+/// # Safety
+///
+/// The processor has SSE2. `ptr` is valid for reads of 16 bytes.
+#[inline(always)]
+unsafe fn load_words(ptr: *const u8) -> __m128i {
+    // SAFETY: the caller guarantees that the processor has the instruction, and 16 bytes at `ptr`.
+    unsafe {
+        let words = ptr.cast::<[usize; 2]>().read_unaligned().map(opaque_number);
+        _mm_set_epi64x(words[1] as i64, words[0] as i64)
+    }
+}
+
 /// Passes the round keys of N keys to `put` one after another, so that they are never all in memory.
 ///
 /// # Safety
@@ -151,7 +165,7 @@ unsafe fn each_of_128<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
     // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        let mut words = keys.map(|key| _mm_loadu_si128(key.as_ptr().cast()));
+        let mut words = keys.map(|key| load_words(key.as_ptr()));
         put(0, words);
         for i in 0..10 {
             for n in 0..N {
@@ -187,7 +201,7 @@ unsafe fn each_of_192<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
     // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
         // The six words of a key: four in one vector, and two in the lower half of another.
-        let mut four = keys.map(|key| _mm_loadu_si128(key.as_ptr().cast()));
+        let mut four = keys.map(|key| load_words(key.as_ptr()));
         let mut two = keys.map(|key| _mm_loadl_epi64(key.as_ptr().add(16).cast()));
         // Twelve words are three round keys.
         for i in 0..5 {
@@ -216,8 +230,8 @@ unsafe fn each_of_192<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
 unsafe fn each_of_256<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
     // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        let mut even = keys.map(|key| _mm_loadu_si128(key.as_ptr().cast()));
-        let mut odd = keys.map(|key| _mm_loadu_si128(key.as_ptr().add(16).cast()));
+        let mut even = keys.map(|key| load_words(key.as_ptr()));
+        let mut odd = keys.map(|key| load_words(key.as_ptr().add(16)));
         put(0, even);
         put(1, odd);
         for i in 1..8 {

@@ -246,7 +246,7 @@ pub(super) unsafe fn crypt<
     unsafe {
         let stride = if ALIGNED { 32 } else { V::BLOCKS as u128 };
         let stride = V::numbers([stride; 4]);
-        let counter = V::splat(Single::number(start));
+        let counter = V::splat(Single::words(start as u64, (start >> 64) as u64));
         let (counters, base) = if ALIGNED {
             let multiple = V::splat(Single::number(start - 2));
             (multiple.add32(stride), V::broadcast(schedule.encrypt.as_ptr()).xor(multiple.reversed()))

@@ -184,9 +184,15 @@ impl<V: Vector> Sum<V> {
 
     #[inline(always)]
     pub(super) fn product(a: V, b: Factor<V>) -> Self {
+        Sum::product_of(a, a.swapped(), b)
+    }
+
+    /// The product, from a factor and the same factor with its high halves in the low halves.
+    #[inline(always)]
+    fn product_of(a: V, swapped: V, b: Factor<V>) -> Self {
         Sum {
             low: a.clmul::<LOW>(b.whole),
-            middle: a.xor(a.swapped()).clmul::<LOW>(b.sum),
+            middle: a.xor(swapped).clmul::<LOW>(b.sum),
             high: a.clmul::<HIGH>(b.whole),
         }
     }
@@ -338,8 +344,12 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
             let mut x: V = ordered::<V, GHASH>(V::load(ptr)).xor(hash);
             let mut sum = Sum::product(x, key.power(N));
             for i in 1..N {
-                x = ordered::<V, GHASH>(V::load(ptr.add(i * V::BYTES)));
-                sum = sum.plus(Sum::product(x, key.power(N - i)));
+                let ptr = ptr.add(i * V::BYTES);
+                x = ordered::<V, GHASH>(V::load(ptr));
+                // On x86-64, shuffles and products of vectors of four blocks use the same execution unit. The load that replaces the
+                // shuffle ends in the vector that the loop leaves.
+                let swapped = if !GHASH && V::BLOCKS == 4 { V::load(ptr.add(8)) } else { x.swapped() };
+                sum = sum.plus(Sum::product_of(x, swapped, key.power(N - i)));
             }
             hash = sum.reduced(modulus);
             ptr = ptr.add(N * V::BYTES);

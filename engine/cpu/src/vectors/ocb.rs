@@ -7,6 +7,7 @@
 
 use super::cipher::{Extent, Keys, Pass, drive, in_memory, opaque};
 use super::schedule::Schedule;
+use super::single_stream::load_words;
 use super::vector::{Single, Vector};
 use crate::kernel::ocb::STEP;
 use crate::kernel::{OcbKey, OcbState, Span};
@@ -103,6 +104,9 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     data: Span<'_>,
 ) {
     assert!(data.len().is_multiple_of(16), "whole blocks");
+    // The offset may have been stored as words, and two stores are not forwarded to the load of a block.
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe { load_words(&state.offset[0]).store(state.offset[0].as_mut_ptr()) };
     // Blocks before the first step, and blocks after the last whole vector.
     let before = 16 * (state.blocks.wrapping_neg() as usize % STEP);
     let head = if FEW { data.len() } else { data.len().min(before) };

@@ -30,26 +30,6 @@ pub(super) unsafe fn key_into<V: Vector>(
     }
 }
 
-/// The hash key with the powers for a number of blocks.
-///
-/// # Safety
-///
-/// The same as for [`Vector`], both for `V` and for [`Single`].
-#[inline(always)]
-unsafe fn with_powers<V: Vector>(
-    powers: Powers<'_, HashKey<V::Powers>>,
-    blocks: usize,
-) -> &HashKey<V::Powers> {
-    match powers {
-        Powers::All(key) => key,
-        Powers::Some(key) => {
-            // SAFETY: the caller guarantees that the processor has the instructions.
-            unsafe { ghash::ensure_powers::<V>(key, blocks) };
-            key
-        }
-    }
-}
-
 /// The passes of CTR and GHASH over a group of vectors.
 struct Group<'k, V: Vector> {
     keys: Keys,
@@ -102,7 +82,7 @@ impl<V: Vector> Pass<V> for Group<'_, V> {
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector>(
     schedule: &Schedule,
-    powers: Powers<'_, HashKey<V::Powers>>,
+    powers: &mut Powers<'_, HashKey<V::Powers>>,
     progress: Progress<'_>,
     encrypts: bool,
     data: Span<'_>,
@@ -123,7 +103,7 @@ pub(super) unsafe fn crypt<V: Vector>(
         // group that needs all of them.
         let vectors = blocks.div_ceil(V::BLOCKS);
         let needed = (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16);
-        let hash_key = with_powers::<V>(powers, needed);
+        let hash_key = powers.with(|key| ghash::ensure_powers::<V>(key, needed));
         let mut hash = Single::load(state.as_ptr()).reversed();
         if !before.is_empty() {
             hash = ghash::hash_few::<V>(hash_key, hash, before, None);
@@ -161,7 +141,7 @@ pub(super) unsafe fn crypt<V: Vector>(
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn tag<V: Vector>(
-    powers: Powers<'_, HashKey<V::Powers>>,
+    powers: &mut Powers<'_, HashKey<V::Powers>>,
     state: &Block,
     before: &[u8],
     lengths: [u64; 2],
@@ -169,7 +149,7 @@ pub(super) unsafe fn tag<V: Vector>(
 ) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let hash_key = with_powers::<V>(powers, before.len() / 16 + 1);
+        let hash_key = powers.with(|key| ghash::ensure_powers::<V>(key, before.len() / 16 + 1));
         let hash = Single::load(state.as_ptr()).reversed();
         let lengths = Single::words(lengths[1], lengths[0]);
         let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
