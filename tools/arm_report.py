@@ -54,7 +54,7 @@ ROUNDS = {128: 10, 192: 12, 256: 14}
 # The key sizes of the tables.
 SIZES = (128, 256)
 # GCM may take at most this multiple of the clocks of AWS-LC's loop on each of the processors.
-LIMIT = 1.30
+LIMIT = 1.00
 
 INTRODUCTION = """# CPU kernels for 64-bit Arm, by a model
 
@@ -76,9 +76,8 @@ CTR with a 128-bit counter has several loops of eight blocks; the figure is that
 """
 GCM_TEXT = """Clocks per block of Lockstep and of AWS-LC, and their ratio (below 1: Lockstep takes fewer clocks). The figure is that of the slower
 of sealing and opening. In the first two rows, loads do not wait for earlier stores, as on processors that predict which loads
-depend on stores. In the last two rows, each load waits for all earlier stores. This is a bound, which no such processor reaches. It
-shows the cost of values that do not fit in registers: Lockstep's loops access the stack {stack} times in an iteration, AWS-LC's
-loops never.
+depend on stores. In the last two rows, each load waits for all earlier stores. This is a bound, which no such processor reaches.
+Neither Lockstep's loops nor those of AWS-LC access the stack.
 """
 
 CONDITIONAL = ("b.", "cbz", "cbnz", "tbz", "tbnz")
@@ -324,13 +323,13 @@ def page(found, peer, version, mca):
     ]
     fast, ratios = gcm_rows(found, peer, mca, waits=False)
     slow, _ = gcm_rows(found, peer, mca, waits=True)
-    stack = sorted({accesses_stack(body) for (_, name, _), bodies in found.items() if name == "GCM" for body in bodies})
-    if any(accesses_stack(body) for bodies in peer.values() for body in bodies):
-        fail("AWS-LC's loops access the stack: change the text of the page")
+    gcm = [*peer.values(), *(bodies for (_, name, _), bodies in found.items() if name == "GCM")]
+    if any(accesses_stack(body) for bodies in gcm for body in bodies):
+        fail("a loop of GCM accesses the stack: values do not fit in the registers")
     compiler = run(PROJECT / "tools/arm64/run.sh", "sh", "-c", "$RUSTC --version").split()[1]
     text = INTRODUCTION.format(tool=mca_version(mca), compiler=compiler, version=version)
     text += "\n## Passes\n\n" + PASSES_TEXT + "\n" + table(["pass", "key bits", *processors], passes) + "\n"
-    text += "\n## GCM beside AWS-LC\n\n" + GCM_TEXT.format(stack=f"{stack[0]} to {stack[-1]}")
+    text += "\n## GCM beside AWS-LC\n\n" + GCM_TEXT
     text += "\n" + table(["loads and stores", "key bits", *processors], fast + slow) + "\n"
     return text, max(ratios)
 

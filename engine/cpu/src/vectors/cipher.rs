@@ -38,6 +38,16 @@ macro_rules! middle_rounds {
 }
 pub(super) use middle_rounds;
 
+/// True if the instructions of a round add a key before the other steps (AESE), not after them (AESENC). A [`round`] then starts with the
+/// addition of the key of the round before. As the end of a round, this addition would remain an instruction where a branch follows.
+pub(super) const KEY_FIRST: bool = cfg!(target_arch = "aarch64");
+
+/// One round of encryption or decryption, with the key of [`Keys::for_round`].
+#[inline(always)]
+pub(super) fn round<const ENCRYPTS: bool, V: Vector>(x: V, key: V) -> V {
+    if KEY_FIRST { x.xor(key).round::<ENCRYPTS>(key.xor(key)) } else { x.round::<ENCRYPTS>(key) }
+}
+
 /// The round keys of one direction, in the order of use.
 #[derive(Clone, Copy)]
 pub(super) struct Keys {
@@ -94,6 +104,17 @@ impl Keys {
         Keys { first: opaque(unsafe { self.first.add(self.rounds - 10) }), rounds: 10 }
     }
 
+    /// The key for [`round`].
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Keys::get`].
+    #[inline(always)]
+    pub(super) unsafe fn for_round<V: Vector>(self, round: usize) -> V {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe { self.get(round - usize::from(KEY_FIRST)) }
+    }
+
     /// All rounds but the last, for N vectors to which the first round key has already been added.
     ///
     /// The pass adds the first key and does the last round. A mode can therefore combine its own input with these two keys,
@@ -104,13 +125,24 @@ impl Keys {
     /// The same as for [`Vector`]. In addition, the schedule exists.
     #[inline(always)]
     pub(super) unsafe fn middle<const ENCRYPTS: bool, V: Vector, const N: usize>(self, state: &mut [V; N]) {
-        middle_rounds!(self.rounds, round => {
+        // SAFETY: the caller guarantees the conditions of this function.
+        let get = |round| unsafe { self.get::<V>(round) };
+        if KEY_FIRST {
+            // The pass has added the first key, and the first round adds it again: the compiler removes all but one addition.
+            let key = get(0);
+            state.iter_mut().for_each(|x| *x = x.xor(key));
+        }
+        middle_rounds!(self.rounds, number => {
             // SAFETY: the caller guarantees the conditions of this function.
-            let key = unsafe { self.get(round) };
+            let key = unsafe { self.for_round(number) };
             for x in state.iter_mut() {
-                *x = x.round::<ENCRYPTS>(key);
+                *x = round::<ENCRYPTS, V>(*x, key);
             }
         });
+        if KEY_FIRST {
+            let key = get(self.rounds - 1);
+            state.iter_mut().for_each(|x| *x = x.xor(key));
+        }
     }
 }
 

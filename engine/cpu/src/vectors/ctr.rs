@@ -33,7 +33,9 @@ impl<V: Vector, const BIG_ENDIAN: bool> Ctr<V, BIG_ENDIAN> {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             let counters = V::splat(start).add32(V::numbers([0, 1, 2, 3]));
-            Ctr { keys: Keys::of::<true>(schedule), counters, stride: V::numbers([V::BLOCKS as u128; 4]) }
+            let [counters, stride] = [counters, V::numbers([V::BLOCKS as u128; 4])]
+                .map(|numbers| if BIG_ENDIAN { numbers.native() } else { numbers });
+            Ctr { keys: Keys::of::<true>(schedule), counters, stride }
         }
     }
 }
@@ -50,7 +52,7 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
             let (first, last): (V, V) = keys.ends();
             let mut x = [first; N];
             for x in &mut x {
-                *x = first.xor(if BIG_ENDIAN { self.counters.reversed() } else { self.counters });
+                *x = first.xor(if BIG_ENDIAN { self.counters.reversed().native() } else { self.counters });
                 self.counters = self.counters.add32(self.stride);
             }
             keys.middle::<true, V, N>(&mut x);
@@ -75,7 +77,7 @@ unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
     unsafe {
         let start = Single::number(u128::from_be_bytes(*counter));
         let pass = Ctr::<Single, true>::new(schedule, start);
-        drive::<_, _, true>(pass, data).counters.reversed().store(counter.as_mut_ptr());
+        drive::<_, _, true>(pass, data).counters.reversed().native().store(counter.as_mut_ptr());
     }
 }
 

@@ -7,7 +7,7 @@
 //! they use the input of the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all
 //! places are multiplied by the same power of H. The blocks of the last step are multiplied by different powers.
 
-use super::cipher::{Keys, extra_rounds, for_each, in_memory, opaque, opaque_number};
+use super::cipher::{KEY_FIRST, Keys, extra_rounds, for_each, in_memory, opaque, opaque_number, round};
 use super::ghash::{Factor, HashKey, MODULUS, Sum, ordered};
 use super::schedule::Schedule;
 use super::vector::{Single, Vector, prefetch};
@@ -18,6 +18,9 @@ use crate::kernel::{Block, GcmCounter, Span};
 /// first, and the prefetchers of the processor do not recognise this order: without the instructions, opening 4 MiB out of
 /// place takes 2.6 times as long on Zen 5.
 const AHEAD: usize = 4096;
+
+/// True if all loads of the end of a step come before its stores: 64-bit Arm loads and stores pairs of vectors in one instruction.
+const STORES_LAST: bool = cfg!(target_arch = "aarch64");
 
 /// The last byte of each counter block of an aligned step. The step starts with block 2 of a group of 32 blocks, and its
 /// last two blocks are blocks 0 and 1 of the next group.
@@ -46,7 +49,7 @@ fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
 struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
     keys: Keys,
     hash_key: *const HashKey<V::Powers>,
-    /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
+    /// The lowest powers of H for the vectors of a step, the lowest first. Read only with vectors of four blocks.
     powers: [V; N],
     /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. For an
     /// aligned step with the first counter 32 m + 2, `base` belongs to 32 m. Each place of `counters` has 32 (m + 1), which the
@@ -89,8 +92,8 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
         } else {
             let mut counters = self.counters;
             for_each!(I < N => {
-                x[I] = first.xor(if GHASH { counters.reversed() } else { counters });
-                counters = counters.add32(self.stride);
+                x[I] = first.xor(if GHASH { counters.reversed().native() } else { counters });
+                counters = counters.add32(self.stride).pinned();
             });
             self.counters = counters;
         }
@@ -110,19 +113,20 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             let keys = this.keys.opaque();
-            let first: V = keys.get(0);
+            let zero = this.modulus.xor(this.modulus);
+            let first: V = if KEY_FIRST { zero } else { keys.get(0) };
             if let (true, Some(hashed)) = (PREFETCH, hashed) {
                 for_each!(I < N => {
                     prefetch(hashed.wrapping_add(AHEAD + I * V::BYTES));
                 });
             }
             let mut x = this.next_blocks(first);
-            let mut sum = Sum::zero(first);
+            let mut sum = Sum::zero(zero);
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
-            extra_rounds!(keys.rounds, 1, round => {
-                let key = keys.get(round);
-                for_each!(I < N => x[I] = x[I].aesenc(key));
+            extra_rounds!(keys.rounds, 1, number => {
+                let key = keys.for_round(number);
+                for_each!(I < N => x[I] = round::<true, V>(x[I], key));
             });
             let keys = keys.without_extra();
             // Most powers of H stay in memory, like the round keys: there are not enough registers for them, and copies on the
@@ -130,8 +134,8 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
             let hash_key = opaque(this.hash_key);
             macro_rules! round {
                 ($number:expr) => {{
-                    let key = keys.get($number);
-                    for_each!(I < N => x[I] = x[I].aesenc(key));
+                    let key = keys.for_round($number);
+                    for_each!(I < N => x[I] = round::<true, V>(x[I], key));
                 }};
             }
             // A vector of text. The first vector is hashed last, because its input depends on the hash of the previous step.
@@ -147,10 +151,14 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                 for_each!(I < N / 2 => {
                     round!(2 * I + 1);
                     round!(2 * I + 2);
+                    for_each!(I < N => x[I] = x[I].pinned());
                     if let Some(hashed) = hashed {
                         let texts = [text!(hashed, N - 1 - 2 * I), text!(hashed, N - 2 - 2 * I)];
-                        let power = |i: usize| Factor { whole: this.powers[i], ..(*hash_key).power(i + 1) };
-                        sum = sum.plus(Sum::products(texts, [power(2 * I), power(2 * I + 1)]));
+                        let power = |i: usize| {
+                            let power = (*hash_key).power(i + 1);
+                            Factor { whole: if V::BLOCKS == 4 { this.powers[i] } else { power.whole }, ..power }
+                        };
+                        sum = sum.plus(Sum::products(texts, [power(2 * I), power(2 * I + 1)])).pinned();
                     }
                 });
             } else {
@@ -174,17 +182,23 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                 round_and_product!(0);
             }
             for_each!(I < 10 - N - 1 => {
-                let key = keys.get(N + 1 + I);
-                for_each!(J < N => x[J] = x[J].aesenc(key));
+                round!(N + 1 + I);
             });
             if hashed.is_some() {
                 this.hash = sum.reduced(this.modulus);
             }
             let last: V = keys.opaque().get(10);
+            let before: V = if KEY_FIRST { keys.get(9) } else { zero };
             for_each!(I < N => {
                 let text = V::load(src.add(I * V::BYTES));
-                x[I].aesenclast(last.xor(text)).store(dst.add(I * V::BYTES));
+                x[I] = x[I].xor(before).aesenclast(last.xor(text)).pinned();
+                if !STORES_LAST {
+                    x[I].store(dst.add(I * V::BYTES));
+                }
             });
+            if STORES_LAST {
+                for_each!(I < N => x[I].store(dst.add(I * V::BYTES)));
+            }
         }
     }
 
@@ -246,15 +260,17 @@ pub(super) unsafe fn crypt<
     unsafe {
         let stride = if ALIGNED { 32 } else { V::BLOCKS as u128 };
         let stride = V::numbers([stride; 4]);
+        let stride = if GHASH { stride.native() } else { stride };
         let counter = V::splat(Single::words(start as u64, (start >> 64) as u64));
         let (counters, base) = if ALIGNED {
             let multiple = V::splat(Single::number(start - 2));
             (multiple.add32(stride), V::broadcast(schedule.encrypt.as_ptr()).xor(multiple.reversed()))
         } else {
-            (counter.add32(V::numbers([0, 1, 2, 3])), counter)
+            let counters = counter.add32(V::numbers([0, 1, 2, 3]));
+            (if GHASH { counters.native() } else { counters }, counter)
         };
         let mut powers = [stride; N];
-        if V::REGISTERS == 32 {
+        if V::BLOCKS == 4 {
             for_each!(I < N => powers[I] = hash_key.power(I + 1).whole);
         }
         let mut gcm = Gcm::<V, N, ALIGNED, GHASH> {

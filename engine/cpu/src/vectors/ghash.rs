@@ -12,11 +12,15 @@ use std::mem::zeroed;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::cipher::{Extent, opaque};
-use super::vector::{HIGH, HIGH_LOW, LOW, RawBlock, Single, Vector};
+use super::vector::{HIGH, LOW, RawBlock, Single, Vector};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
 pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
+
+/// The halves of [`Vector::clmul`] for numbers in the order of [`Vector::native`].
+const LOWER: i32 = if cfg!(target_arch = "aarch64") { HIGH } else { LOW };
+const UPPER: i32 = HIGH ^ LOW ^ LOWER;
 
 /// x^128 modulo x^128 + x^127 + x^126 + x^121 + 1.
 const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
@@ -191,20 +195,20 @@ impl<V: Vector> Sum<V> {
     #[inline(always)]
     fn product_of(a: V, swapped: V, b: Factor<V>) -> Self {
         Sum {
-            low: a.clmul::<LOW>(b.whole),
+            low: a.clmul::<LOWER>(b.whole),
             middle: a.xor(swapped).clmul::<LOW>(b.sum),
-            high: a.clmul::<HIGH>(b.whole),
+            high: a.clmul::<UPPER>(b.whole),
         }
     }
 
     /// The sum of two products. The halves of both first factors are added in one vector.
     #[inline(always)]
     pub(super) fn products(a: [V; 2], b: [Factor<V>; 2]) -> Self {
-        let folded = a[0].low_halves(a[1]).xor(a[0].high_halves(a[1]));
+        let folded = a[0].low_halves(a[1]).xor(a[0].high_halves(a[1])).pinned();
         Sum {
-            low: a[0].clmul::<LOW>(b[0].whole).xor(a[1].clmul::<LOW>(b[1].whole)),
-            middle: folded.clmul::<LOW>(b[0].sum).xor(folded.clmul::<HIGH_LOW>(b[1].sum)),
-            high: a[0].clmul::<HIGH>(b[0].whole).xor(a[1].clmul::<HIGH>(b[1].whole)),
+            low: a[0].clmul::<LOWER>(b[0].whole).xor(a[1].clmul::<LOWER>(b[1].whole)),
+            middle: folded.clmul::<LOW>(b[0].sum).xor(folded.clmul::<HIGH>(b[1].sum.pinned())),
+            high: a[0].clmul::<UPPER>(b[0].whole).xor(a[1].clmul::<UPPER>(b[1].whole)),
         }
     }
 
@@ -217,12 +221,18 @@ impl<V: Vector> Sum<V> {
         }
     }
 
+    /// See [`Vector::pinned`].
+    #[inline(always)]
+    pub(super) fn pinned(self) -> Self {
+        Sum { low: self.low.pinned(), middle: self.middle.pinned(), high: self.high.pinned() }
+    }
+
     /// Folds the low 64 bits into the bits above them, twice.
     #[inline(always)]
     pub(super) fn reduced(self, modulus: V) -> V {
         let middle = self.middle.xor(self.low).xor(self.high);
-        let middle = middle.xor(self.low.swapped()).xor(self.low.clmul::<LOW>(modulus));
-        self.high.xor(middle.swapped()).xor(middle.clmul::<LOW>(modulus))
+        let middle = middle.xor(self.low.swapped()).xor(self.low.clmul::<LOW>(modulus)).pinned();
+        self.high.xor(middle.swapped()).native().xor(middle.clmul::<LOW>(modulus).native())
     }
 }
 
@@ -241,7 +251,7 @@ unsafe fn lowest_powers<V: Vector>(h: Single) -> V {
         // The sum of two vectors: the compiler would store a vector of single blocks as several blocks, and several stores are not forwarded
         // to one load.
         let (a, b, known) = match V::BLOCKS {
-            1 => return V::splat(first),
+            1 => return V::splat(first.native()),
             2 => ([first, zero, zero, zero], [first, zero, zero, zero], [zero, first, zero, zero]),
             _ => {
                 let square = Sum::product(first, Factor::of(first)).reduced(Single::numbers([MODULUS; 4]));
@@ -306,10 +316,10 @@ pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Powers>, bloc
     }
 }
 
-/// The bytes of each block in reverse for GHASH, unchanged for POLYVAL.
+/// The bytes of each block in reverse for GHASH, unchanged for POLYVAL, in the order of [`Vector::native`].
 #[inline(always)]
 pub(super) fn ordered<V: Vector, const GHASH: bool>(blocks: V) -> V {
-    if GHASH { blocks.reversed() } else { blocks }
+    if GHASH { blocks.reversed().native() } else { blocks.native() }
 }
 
 /// Adds whole blocks to a GHASH state or to a POLYVAL state. The caller must have computed the powers for them with
@@ -401,7 +411,7 @@ pub(super) unsafe fn hash_few<V: Vector>(
         let end = ptr.add(data.len() & !15);
         while ptr < end {
             let [low, high] = ptr.cast::<[u64; 2]>().read_unaligned();
-            let x = Single::words(low, high).reversed().xor(hash);
+            let x = Single::words(low, high).reversed().native().xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
             hash = hash.xor(hash);
             ptr = ptr.add(16);

@@ -5,6 +5,7 @@
 //! compiler (InstCombine of LLVM) replaces this zero by the key that was added before, so that a round has no further instruction.
 
 use std::arch::aarch64::*;
+use std::arch::asm;
 use std::mem::transmute;
 
 use lockstep_core::key;
@@ -26,7 +27,21 @@ vector! {
     shifts: shift_left, shift_right, shift_left_bytes, align: align,
     folded: |this| this,
     after: |_this, before| identity(before),
-    { functions_of_one_block!(); }
+    {
+        functions_of_one_block!();
+
+        #[inline(always)]
+        fn pinned(mut self) -> Self {
+            // SAFETY: the assembly contains no instruction.
+            unsafe { asm!("/* {0:v} */", inout(vreg) self.0, options(nomem, nostack, preserves_flags)) };
+            self
+        }
+
+        #[inline(always)]
+        fn native(self) -> Self {
+            self.swapped()
+        }
+    }
 }
 
 /// Defines functions for [`vector`], with the names and the parameters of the intrinsics of x86-64 that they replace.
@@ -46,7 +61,13 @@ intrinsics! {
     aesdec(state, key) = veorq_u8(vaesimcq_u8(vaesdq_u8(state, vdupq_n_u8(0))), key);
     aesdeclast(state, key) = veorq_u8(vaesdq_u8(state, vdupq_n_u8(0)), key);
     add32(a, b) = vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
-    low_halves(a, b) = vreinterpretq_u8_u64(vzip1q_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)));
+    low_halves(a, b) = {
+        // The compiler replaces the intrinsic of this instruction by two moves.
+        let halves;
+        // SAFETY: the instruction only has an effect on the register of the result.
+        unsafe { asm!("zip1 {0:v}.2d, {1:v}.2d, {2:v}.2d", out(vreg) halves, in(vreg) a, in(vreg) b, options(pure, nomem, nostack)) };
+        halves
+    };
     high_halves(a, b) = vreinterpretq_u8_u64(vzip2q_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)));
     swap_halves<ORDER>(a) = vextq_u8::<8>(a, a);
     shift_left<N>(a) = vreinterpretq_u8_u64(vshlq_n_u64::<N>(vreinterpretq_u64_u8(a)));

@@ -55,7 +55,7 @@ impl<V: Vector> Pass<V> for Group<'_, V> {
             let (first, last): (V, V) = keys.ends();
             let mut x = [first; N];
             for x in &mut x {
-                *x = first.xor(self.counters.reversed());
+                *x = first.xor(self.counters.reversed().native());
                 self.counters = self.counters.add32(self.stride);
             }
             keys.middle::<true, V, N>(&mut x);
@@ -66,7 +66,7 @@ impl<V: Vector> Pass<V> for Group<'_, V> {
                 // The unused blocks of a part are multiplied by zero.
                 let ciphertext = if self.encrypts { result } else { text };
                 let factor = self.hash_key.powers_of(extent, self.left - i * V::BLOCKS);
-                self.sum = self.sum.plus(Sum::product(ciphertext.reversed().xor(self.hash), factor));
+                self.sum = self.sum.plus(Sum::product(ciphertext.reversed().native().xor(self.hash), factor));
                 self.hash = self.hash.xor(self.hash);
             }
             self.left -= (N * V::BLOCKS).min(self.left);
@@ -93,26 +93,26 @@ pub(super) unsafe fn crypt<V: Vector>(
     unsafe {
         // The counter may be secret. It stays in a vector, since the compiler would copy general registers to the stack.
         let block = single_stream::load_words(counter);
-        let mut start = block.reversed();
+        let mut start = block.reversed().native();
         if let Some(mask) = mask {
             single_stream::encrypted(schedule, block).store(mask.as_mut_ptr());
-            start = start.add32(Single::number(1));
+            start = start.add32(Single::number(1).native());
         }
-        start.add32(Single::number(blocks as u128)).reversed().store(counter.as_mut_ptr());
+        start.add32(Single::number(blocks as u128).native()).reversed().native().store(counter.as_mut_ptr());
         // The blocks are hashed in two groups, because two groups that need half as many powers of H take less time than one
         // group that needs all of them.
         let vectors = blocks.div_ceil(V::BLOCKS);
         let needed = (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16);
         let hash_key = powers.with(|key| ghash::ensure_powers::<V>(key, needed));
-        let mut hash = Single::load(state.as_ptr()).reversed();
+        let mut hash = Single::load(state.as_ptr()).reversed().native();
         if !before.is_empty() {
             hash = ghash::hash_few::<V>(hash_key, hash, before, None);
         }
         let zero = V::numbers([0; 4]);
         let mut group = Group::<V> {
             keys: Keys::of::<true>(schedule),
-            counters: V::splat(start).add32(V::numbers([0, 1, 2, 3])),
-            stride: V::numbers([V::BLOCKS as u128; 4]),
+            counters: V::splat(start).add32(V::numbers([0, 1, 2, 3]).native()),
+            stride: V::numbers([V::BLOCKS as u128; 4]).native(),
             hash_key,
             hash: V::widen(hash),
             sum: Sum::zero(zero),
@@ -129,7 +129,7 @@ pub(super) unsafe fn crypt<V: Vector>(
             (group.hash, group.sum) = (V::widen(hash), Sum::zero(zero));
             rest = later;
         }
-        hash.reversed().store(state.as_mut_ptr());
+        hash.reversed().native().store(state.as_mut_ptr());
     }
 }
 
@@ -150,10 +150,10 @@ pub(super) unsafe fn tag<V: Vector>(
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let hash_key = powers.with(|key| ghash::ensure_powers::<V>(key, before.len() / 16 + 1));
-        let hash = Single::load(state.as_ptr()).reversed();
-        let lengths = Single::words(lengths[1], lengths[0]);
+        let hash = Single::load(state.as_ptr()).reversed().native();
+        let lengths = Single::words(lengths[1], lengths[0]).native();
         let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
         let place = tag.as_mut_ptr();
-        hash.reversed().xor(Single::load(place)).store(place);
+        hash.reversed().native().xor(Single::load(place)).store(place);
     }
 }

@@ -103,6 +103,18 @@ pub(super) trait Vector: Copy {
     fn shuffled(self, order: Self) -> Self;
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
+    /// The same value, hidden from the compiler on 64-bit Arm. Without this function, the compiler would move the loads and the products
+    /// of a step to its start, and copy the values that do not fit in the registers to the stack.
+    #[inline(always)]
+    fn pinned(self) -> Self {
+        self
+    }
+    /// A number in the order of halves that counters and hashes have in registers. On 64-bit Arm, the halves are exchanged, because
+    /// REV64 reverses the bytes of each half, and the bytes of a block take a second instruction.
+    #[inline(always)]
+    fn native(self) -> Self {
+        self
+    }
     /// Adds the 32-bit words of both vectors, modulo 2^32.
     fn add32(self, other: Self) -> Self;
     /// The blocks shifted up by one place; the last block of `before` becomes the first.

@@ -185,11 +185,11 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
             let mut x = [first; N];
             let mut tweaks = [self.tweaks; N];
             for i in 0..N {
-                tweaks[i] = self.tweaks_after(i, &tweaks);
+                tweaks[i] = self.tweaks_after(i, &tweaks).pinned();
                 x[i] = first.xor(tweaks[i]).xor(extent.load(src.add(i * V::BYTES)));
             }
             if matches!(extent, Extent::Whole) {
-                self.tweaks = self.tweaks_after(N, &tweaks);
+                self.tweaks = self.tweaks_after(N, &tweaks).pinned();
             }
             keys.middle::<ENCRYPTS, V, N>(&mut x);
             for i in 0..N {
