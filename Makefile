@@ -289,7 +289,7 @@ lint: tools-present-tests
 bench: build
 	$(LOCKSTEP) bench $(SUITE)
 
-## make bench-files       speed of encrypting files, compared with openssl, age, pyca and cp
+## make bench-files       speed of encrypting and decrypting files, compared with openssl, age, pyca and cp
 bench-files: tools-present-tests build
 	tools/bench/files.py $(LOCKSTEP)
 

@@ -150,7 +150,8 @@ pub trait Device: Send + Sync {
         Ok(None)
     }
 
-    /// Starts the work. The contract is in the [documentation of the crate](crate).
+    /// Starts the work. The contract is in the [documentation of the crate](crate). Work without messages may complete without a check
+    /// of the operation.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the kernel does not support the operation, [`Error::OutOfReach`] if the data are in memory

@@ -196,7 +196,7 @@ impl FusedAead {
     const fn limits(self) -> (&'static str, Lengths, Lengths, u64, u64) {
         use FusedAead::*;
         match self {
-            GcmSeal | GcmOpen => ("fused GCM", NONCES_OF_12, ALL_TAGS, gcm::MAX_DATA, gcm::MAX_AAD_OR_IV),
+            GcmSeal | GcmOpen => ("GCM", NONCES_OF_12, ALL_TAGS, gcm::MAX_DATA, gcm::MAX_AAD_OR_IV),
             OcbSeal | OcbOpen => ("OCB", ocb::NONCES, ALL_TAGS, ocb::MAX_DATA, ocb::MAX_DATA),
             GcmSivSeal | GcmSivOpen => {
                 ("GCM-SIV", NONCES_OF_12, FULL_TAGS, gcm::MAX_GCM_SIV, gcm::MAX_GCM_SIV)

@@ -17,10 +17,14 @@ use lockstep_core::{Block, Key, KeySize, Result};
 /// [`lockstep_core::Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     for size in KeySize::ALL {
+        if messages.iter().any(|message| message.key.size() == size) {
+            executor.check_mac(Pass::CbcMac, size)?;
+        }
+    }
+    for size in KeySize::ALL {
         let of_size = messages.iter_mut().filter(|message| message.key.size() == size);
         let mut of_size: Vec<_> = of_size.map(CmacMessage::reborrow).collect();
         if !of_size.is_empty() {
-            executor.check_mac(Pass::CbcMac, size)?;
             of_size.iter_mut().for_each(|message| *message.mac = [0; 16]);
             finish(executor, &mut of_size)?;
         }

@@ -170,8 +170,7 @@ impl<'p> Plan<'p> {
         outcome
     }
 
-    /// The verifier for the results; `None` if they are not verified. Messages that arrays in device memory describe are not
-    /// verified, because their keys never reach the host.
+    /// The verifier for the results; `None` if they are not verified.
     fn verifier(&self, task: &Task<'_, '_>) -> Option<Verifier<'p>> {
         let Plan { planner, device, kernel, .. } = *self;
         if planner.verify == Verify::Off || device.is_trusted() {

@@ -286,7 +286,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// A number with up to six decimals, without trailing zeros.
-pub fn decimal(value: f64) -> String {
+fn decimal(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -51,8 +51,8 @@ struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
     hash_key: *const HashKey<V::Powers>,
     /// The lowest powers of H for the vectors of a step, the lowest first. Read only with vectors of four blocks.
     powers: [V; N],
-    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. For an
-    /// aligned step with the first counter 32 m + 2, `base` belongs to 32 m. Each place of `counters` has 32 (m + 1), which the
+    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers, for GCM in the
+    /// order of [`Vector::native`]. For an aligned step with the first counter 32 m + 2, `base` belongs to 32 m. Each place of `counters` has 32 (m + 1), which the
     /// last two blocks of the step use, and `stride` is 32.
     counters: V,
     stride: V,

@@ -5,7 +5,8 @@
 //!
 //! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
 //! completion fails. The following is never compared:
-//! - messages described in device memory ([`Device::submit_table`](lockstep_core::backend::Device::submit_table)), because their keys never reach the host
+//! - messages that arrays in device memory describe
+//!   ([`Device::submit_table`](lockstep_core::backend::Device::submit_table)), because their keys never reach the host
 //! - chaining states, tags and MACs
 //! - calls whose data are in memory of several kinds
 //!

@@ -157,7 +157,8 @@ fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     let child = folder.spawn([&suites[..], &short, &["--json", "--html", "page.html"]].concat());
     wait_until("the suite `peers`", || folder.has("started"));
     kill("-TERM", &child);
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    // No file shows that the thread for signals has run. If it has not after this time, the test fails.
+    std::thread::sleep(std::time::Duration::from_millis(1000));
     folder.write("go", "");
     let ended = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(ended.code, 143, "{}", ended.stderr);
