@@ -165,7 +165,8 @@ fn a_key_for_encryption_decrypts_only_after_its_second_expansion() {
                 assert_eq!(data, [aes.encrypt(block(2)); 9], "{}: {what}", kernel.name());
                 data = [block(2); 9];
             }
-            let decrypts: [(&str, &dyn Fn(&mut Block, Span<'_>)); 6] = [
+            type Decrypt<'a> = &'a dyn Fn(&mut Block, Span<'_>);
+            let decrypts: [(&str, Decrypt<'_>); 6] = [
                 ("ECB", &|_, data| key.ecb_decrypt(data)),
                 ("CBC", &|iv, data| key.cbc_decrypt(iv, data)),
                 ("XTS", &|tweak, data| key.xts_decrypt(tweak, data)),
