@@ -106,7 +106,7 @@ impl KeystreamPool {
         self.0.get_or_make(Arc::default)
     }
 
-    /// Ends the worker of this process. After this call, no context can use the worker.
+    /// Ends the worker of this process. No context of this instance exists: see [`Common`](crate::cipher::Common).
     pub(crate) fn close(&self) {
         let worker = self.worker();
         let mut queue = lock(&worker.queue);
@@ -140,11 +140,10 @@ impl Worker {
         }
     }
 
-    /// Adds a job to the queue. Returns false if no thread can be started, if memory cannot be allocated, or if the worker has
-    /// been closed.
+    /// Adds a job to the queue. Returns false if no thread can be started, or if memory cannot be allocated.
     fn enqueue(self: &Arc<Worker>, job: &Arc<KeystreamJob>) -> bool {
         let mut queue = lock(&self.queue);
-        if queue.closed || queue.jobs.try_reserve(1).is_err() {
+        if queue.jobs.try_reserve(1).is_err() {
             return false;
         }
         if queue.thread.is_none() {

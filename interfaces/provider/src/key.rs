@@ -75,9 +75,9 @@ impl ContextKey {
         Runner { key: self, resources }
     }
 
-    /// A copy that shares no memory with this key. `None` if memory cannot be allocated.
+    /// A copy for encryption that shares no memory with this key. `None` if memory cannot be allocated.
     pub(crate) fn separate(&self) -> Option<ContextKey> {
-        let inline = InlineKey::new(self.inline.kernel(), self.inline.bytes())?;
+        let inline = InlineKey::for_directions(self.inline.kernel(), self.inline.bytes(), false)?;
         Some(ContextKey { inline, threshold: self.threshold, key: OnceLock::new() })
     }
 

@@ -410,3 +410,44 @@ fn any_allocation_of_a_context_may_fail() {
 fn any_allocation_for_keystream_ahead_may_fail() {
     every_allocation_fails_once("any_allocation_for_keystream_ahead_may_fail", 1);
 }
+
+/// The context shares its key with a copy, so that the expansion of the key for decryption needs memory.
+#[test]
+fn a_context_whose_key_cannot_be_expanded_for_decryption_has_no_key() {
+    let core = Core::new(SCENARIOS[0].settings);
+    let provider = Provider::load(&core).expect("good settings");
+    let mut tested = 0;
+    for cipher in (0..).map_while(|index| provider.cipher(index)) {
+        if !matches!(cipher.mode(), "ECB" | "CBC" | "CTS" | "XTS") {
+            continue;
+        }
+        let (key, iv) = (&KEY[..cipher.key_len()], &IV[..cipher.iv_len()]);
+        let mut context = provider.context(cipher).expect("a context");
+        context.init(true, Some(key), Some(iv)).expect("a key");
+        let mut copy = context.duplicate().expect("a copy");
+        deny_allocation(Some(0));
+        let outcome = step(&provider, Remedy::Anew, || context.init(false, None, Some(iv)));
+        deny_allocation(None);
+        outcome.expect_err("it fails without memory");
+        let (mut secret, mut text) = ([0; 48], [0; 48]);
+        let refused = context.update(&mut text, &plain(1)[..32]).expect_err("it fails without a key");
+        // As in the default provider: PROV_R_CIPHER_OPERATION_FAILED, no reason, or PROV_R_NO_KEY_SET.
+        let expected = match cipher.mode() {
+            "XTS" => 102,
+            "CTS" => 0,
+            _ => 114,
+        };
+        assert_eq!(refused.0 & 0x7F_FFFF, expected, "{}", cipher.name());
+        // The copy keeps its key, and a new key makes the context usable.
+        let written = copy.update(&mut secret, &plain(1)[..32]).expect("encrypts");
+        context.init(false, Some(key), Some(iv)).expect("a key");
+        let decrypted = context.update(&mut text, &secret[..written]).expect("decrypts");
+        assert!(decrypted >= 16 && text[..decrypted] == plain(1)[..decrypted], "{}", cipher.name());
+        tested += 1;
+        // 3 ciphers of each of ECB, CBC and CTS, and 2 of XTS. Key wrap, which follows, lacks functions that `Provider::cipher` needs.
+        if tested == 11 {
+            return;
+        }
+    }
+    panic!("only {tested} ciphers");
+}

@@ -110,7 +110,7 @@ impl Headers {
     /// A separate function, so that its stack frame can be wiped.
     #[inline(never)]
     fn new(gcm: Gcm, key: &AeadKey) -> Box<Headers> {
-        let key = InlineKey::new(gcm.kernel, key.as_ref());
+        let key = InlineKey::for_directions(gcm.kernel, key.as_ref(), false);
         Box::new(Headers(key.expect("rustls makes keys of the length that the suite states")))
     }
 

@@ -29,12 +29,12 @@ pub(super) fn is_key_length(len: usize) -> bool {
 }
 
 macro_rules! modes {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) $(if $decrypts:ident)? => $call:ident($($value:expr),*);)*) => {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) $(if $inverse:expr)? => $call:ident($($value:expr),*);)*) => {
         $(
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
-                $(assert!(self.0.$decrypts, "the key is expanded for decryption");)?
+                $(assert!(!$inverse || self.0.decrypts, "the key must be expanded for decryption");)?
                 with_key!(self.any(), (kernel, schedule) => {
                     let _entry = Entry::of(*kernel);
                     kernel.$call(schedule, $($value),*);
@@ -45,26 +45,36 @@ macro_rules! modes {
 }
 
 /// Data are whole blocks unless stated otherwise. Chaining registers and counters are updated, so that the next call
-/// continues the message. Decryption by ECB, CBC and XTS panics if the key has been expanded for encryption only.
+/// continues the message. Decryption by ECB, CBC, PCBC and XTS panics if the key has been expanded for encryption only.
 impl InlineKey {
     /// Expands a key of 16, 24 or 32 bytes. `None` if the key has another length, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
         InlineKey::for_directions(kernel, key, true)
     }
 
-    /// Does the same as [`InlineKey::new`]. If `decrypts` is false, the key is not expanded for decryption by ECB, CBC and XTS, which
-    /// takes less time.
+    /// Does the same as [`InlineKey::new`]. If `decrypts` is false, the key is not expanded for decryption by ECB, CBC, PCBC and XTS,
+    /// which takes less time.
     pub fn for_directions(kernel: InlineKernel, key: &[u8], decrypts: bool) -> Option<InlineKey> {
         let mut new = InlineKey::blank(kernel)?;
         new.set(key, decrypts).then_some(new)
     }
 
-    /// Expands the key for decryption by ECB, CBC and XTS, if it has not been. False if memory cannot be allocated.
+    /// Expands the key for decryption by ECB, CBC, PCBC and XTS, if it has not been: in its place if there are no clones. False if
+    /// memory cannot be allocated; the key is not changed then.
     pub fn ensure_decryption(&mut self) -> bool {
-        self.0.decrypts || {
-            let (bytes, len) = (self.0.bytes.clone(), self.0.len);
-            self.set(&bytes.as_flattened()[..len], true)
+        if self.0.decrypts {
+            return true;
         }
+        let Some(Expanded { key, bytes, len, decrypts }) = self.0.get_mut() else {
+            let shared = self.clone();
+            return self.set(shared.bytes(), true);
+        };
+        with_key!(key, (kernel, schedule) => {
+            let _entry = Entry::of(*kernel);
+            kernel.expand_into(&bytes.as_flattened()[..*len], schedule);
+        });
+        *decrypts = true;
+        true
     }
 
     /// Replaces the key, in its place if there are no clones; keys of clones do not change. False if the key does not have 16, 24 or 32
@@ -135,7 +145,7 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        assert!(encrypts || self.0.decrypts, "the key is expanded for decryption");
+        assert!(encrypts || self.0.decrypts, "the key must be expanded for decryption");
         with_key!(self.any(), (kernel, key) => {
             let _entry = Entry::of(*kernel);
             let tweak_key = kernel.schedule_of(tweak_key.any()).expect("the keys belong to the same kernel");
@@ -149,17 +159,21 @@ impl InlineKey {
         /// ECB encryption.
         ecb_encrypt(data: Span<'_>) => ecb(true, data);
         /// ECB decryption.
-        ecb_decrypt(data: Span<'_>) if decrypts => ecb(false, data);
+        ecb_decrypt(data: Span<'_>) if true => ecb(false, data);
         /// CBC encryption.
         cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len() as u64, data);
         /// CBC decryption.
-        cbc_decrypt(iv: &mut Block, data: Span<'_>) if decrypts => cbc_decrypt(iv, data);
+        cbc_decrypt(iv: &mut Block, data: Span<'_>) if true => cbc_decrypt(iv, data);
         /// CFB128 decryption.
         cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
-        /// Encryption by CBC or CFB128, encryption or decryption by CFB8 or CFB1, or OFB, as `pass` states. CFB8 and CFB1 take any
-        /// length. CFB1 processes the first `bits` bits: the most significant bit of each byte is the first, and later bits of the
-        /// output are not changed. In other modes, `bits` is the length of the data.
-        serial(pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) => serial(pass, register, bits as u64, data);
+        /// Encryption by CBC or CFB128, encryption or decryption by CFB8, CFB1 or PCBC, or OFB, as `pass` states. CFB8 and CFB1 take
+        /// any length. CFB1 processes the first `bits` bits: the most significant bit of each byte is the first, and later bits of
+        /// the output are not changed. In other modes, `bits` is the length of the data.
+        ///
+        /// # Panics
+        /// If the pass is not serial, such as decryption by CBC or CFB128, or if it is decryption by PCBC and the key is not
+        /// expanded for decryption.
+        serial(pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) if pass == Pass::PcbcDecrypt => serial(pass, register, bits as u64, data);
         /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
         /// including a partial one.
         ctr(counter: &mut Block, data: Span<'_>) => ctr(counter, data);
@@ -168,7 +182,7 @@ impl InlineKey {
         /// XTS encryption under the data key. `tweak` is the encrypted tweak of the first block.
         xts_encrypt(tweak: &mut Block, data: Span<'_>) => xts(true, tweak, data);
         /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
-        xts_decrypt(tweak: &mut Block, data: Span<'_>) if decrypts => xts(false, tweak, data);
+        xts_decrypt(tweak: &mut Block, data: Span<'_>) if true => xts(false, tweak, data);
         /// Folds blocks into a CBC-MAC.
         cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);
     }

@@ -12,7 +12,7 @@ use std::panic::AssertUnwindSafe;
 
 use lockstep_core::work::Pass;
 use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, InlineOcb, Span};
-use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
+use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, ofb, pcbc, xts};
 
 const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 
@@ -153,11 +153,32 @@ fn a_key_for_encryption_decrypts_only_after_its_second_expansion() {
             let mut data = [block(1); 9];
             key.ecb_encrypt(Span::in_place(data.as_flattened_mut()));
             assert_eq!(data, [aes.encrypt(block(1)); 9], "{}", kernel.name());
-            let mut both = key.clone();
-            assert!(both.ensure_decryption() && both.bytes() == key.bytes());
-            assert_eq!(decrypted(&both), ([block(1); 9], block(1)), "{}", kernel.name());
-            let refused = std::panic::catch_unwind(AssertUnwindSafe(|| decrypted(&key)));
-            assert!(refused.is_err(), "{}", kernel.name());
+            data = [block(2); 9];
+            // A key that shares its memory, a key that does not, and a key in the place of a key for both directions.
+            let alone = InlineKey::for_directions(kernel, &bytes(len, len), false).unwrap();
+            let mut replaced = InlineKey::new(kernel, &bytes(8, 32)).unwrap();
+            assert!(replaced.set(&bytes(len, len), false));
+            for (what, mut both) in [("clone", key.clone()), ("alone", alone), ("replaced", replaced)] {
+                assert!(both.ensure_decryption() && both.bytes() == key.bytes());
+                assert_eq!(decrypted(&both), ([block(1); 9], block(1)), "{}: {what}", kernel.name());
+                both.ecb_encrypt(Span::in_place(data.as_flattened_mut()));
+                assert_eq!(data, [aes.encrypt(block(2)); 9], "{}: {what}", kernel.name());
+                data = [block(2); 9];
+            }
+            type Decrypt<'a> = &'a dyn Fn(&mut Block, Span<'_>);
+            let decrypts: [(&str, Decrypt<'_>); 6] = [
+                ("ECB", &|_, data| key.ecb_decrypt(data)),
+                ("CBC", &|iv, data| key.cbc_decrypt(iv, data)),
+                ("XTS", &|tweak, data| key.xts_decrypt(tweak, data)),
+                ("a unit of XTS", &|number, data| key.xts_unit(&key, false, number, None, data)),
+                ("serial CBC", &|iv, data| key.serial(Pass::CbcDecrypt, iv, 8 * data.len(), data)),
+                ("PCBC", &|iv, data| key.serial(Pass::PcbcDecrypt, iv, 8 * data.len(), data)),
+            ];
+            for (mode, decrypt) in decrypts {
+                let call = || decrypt(&mut [0; 16], Span::in_place(&mut [0; 16]));
+                let refused = std::panic::catch_unwind(AssertUnwindSafe(call));
+                assert!(refused.is_err(), "{}: {mode}", kernel.name());
+            }
         }
     }
 }
@@ -219,6 +240,18 @@ fn modes_of_whole_blocks() {
             check(&name("OFB"), &data, &out, (iv, last(&keystream, iv)), |iv, span| {
                 key.serial(Pass::Ofb, iv, 8 * len, span);
             });
+            check(&name("PCBC"), &data, &pcbc::encrypt(aes, &iv, &data), (iv, None), |iv, span| {
+                key.serial(Pass::PcbcEncrypt, iv, 8 * len, span);
+            });
+            check(
+                &name("PCBC decryption"),
+                &data,
+                &pcbc::decrypt(aes, &iv, &data),
+                (iv, None),
+                |iv, span| {
+                    key.serial(Pass::PcbcDecrypt, iv, 8 * len, span);
+                },
+            );
             let mut mac = iv;
             key.cbc_mac(&mut mac, &data);
             assert_eq!(mac, cbc_mac::update(aes, iv, &data), "{what} CBC-MAC");

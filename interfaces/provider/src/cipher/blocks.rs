@@ -53,7 +53,6 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.observe_init(key, iv);
-        self.raw.common.encrypts = encrypts;
         self.buffer.discard();
         (self.raw.num, self.ended) = (0, false);
         if self.raw.common.algorithm.mode != Mode::Ecb {
@@ -63,6 +62,7 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
                 self.buffer.restart(self.raw.iv);
             }
         }
+        self.raw.common.encrypts = encrypts;
         self.raw.replace_key(key)
     }
 

@@ -47,7 +47,7 @@ impl Raw {
     }
 
     /// Replaces the key if a key is given. The direction of the context has been set: the key is expanded for decryption only if it
-    /// is needed. The steps of key wrap decrypt in either direction.
+    /// is needed. The steps of key wrap decrypt in either direction. After a failure, the context has no key.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         let Common { instance, algorithm, encrypts, is_of_generator } = &self.common;
         let decrypts = match algorithm.mode {
@@ -61,8 +61,11 @@ impl Raw {
                 self.key.iter_mut().for_each(ContextKey::use_for_generator);
             }
         }
-        let is_ready = |key: &mut ContextKey| !decrypts || key.inline.ensure_decryption();
-        if self.key.as_mut().is_none_or(is_ready) { Ok(()) } else { Err(Reason::OutOfMemory) }
+        if decrypts && !self.key.as_mut().is_none_or(|key| key.inline.ensure_decryption()) {
+            self.key = None;
+            return Err(Reason::OutOfMemory);
+        }
+        Ok(())
     }
 
     /// Sets the IV if an IV is given. The IV has the length of a block, except in key wrap.

@@ -385,3 +385,62 @@ fn bits_of_cfb1_that_fill_no_byte_follow_the_bytes_of_the_device() {
     assert_eq!(found, expected);
     assert_eq!(worked(device), LEN as u64 - 1);
 }
+
+/// A context decrypts under one key, encrypts under another key, and decrypts without a new key. It is replaced by its copy after the
+/// steps that `copies` states; the original then shares the key.
+fn change_direction<C: Cipher>(name: &str, copies: [bool; 2]) {
+    let instance = Box::leak(Instance::new(Core::none(), |_| None).unwrap());
+    let Algorithm { key_len, iv_len, .. } = *created::<C>(name, instance).common().algorithm;
+    let (text, iv, other) = ([0x5a; LEN], &IV[..iv_len], &KEY[KEY.len() - key_len..].to_ascii_uppercase());
+    let crypt = |context: &mut C, encrypts, key: Option<&[u8]>, data: &[u8]| {
+        context.init(encrypts, key, Some(iv)).unwrap();
+        let (outcome, output) = updated(context, WHOLE, data);
+        assert_eq!(outcome, Ok(()), "{name}, {copies:?}");
+        output
+    };
+    let [first, second] =
+        [&KEY[..key_len], other].map(|key| crypt(&mut created::<C>(name, instance), true, Some(key), &text));
+    assert_ne!(first, second);
+    let mut originals = Vec::new();
+    let mut copy_if = |copies, context: &mut C| {
+        if copies {
+            let copy = context.duplicate().unwrap()();
+            originals.push(std::mem::replace(context, copy));
+        }
+    };
+    let mut context = created::<C>(name, instance);
+    assert_eq!(crypt(&mut context, false, Some(&KEY[..key_len]), &first), text, "{name}, {copies:?}");
+    copy_if(copies[0], &mut context);
+    assert_eq!(crypt(&mut context, true, Some(other), &text), second, "{name}, {copies:?}");
+    copy_if(copies[1], &mut context);
+    assert_eq!(crypt(&mut context, false, None, &second), text, "{name}, {copies:?}");
+    assert_eq!(crypt(&mut context, true, None, &text), second, "{name}, {copies:?}");
+    // The originals have the keys that they had when they were copied.
+    let expected = if copies[0] { [&first, &second] } else { [&second; 2] };
+    for (original, expected) in originals.iter_mut().zip(expected) {
+        assert_eq!(crypt(original, false, None, expected), text, "{name}, {copies:?}");
+    }
+}
+
+#[test]
+fn a_context_decrypts_with_the_key_that_it_was_given_for_encryption() {
+    for copies in [[false, false], [true, false], [false, true], [true, true]] {
+        change_direction::<Blocks>("AES-256-ECB", copies);
+        change_direction::<Blocks>("AES-256-CBC", copies);
+        change_direction::<Cts>("AES-256-CBC-CTS", copies);
+        change_direction::<Xts>("AES-256-XTS", copies);
+    }
+}
+
+#[test]
+fn a_refused_iv_does_not_change_the_direction() {
+    let instance = Box::leak(Instance::new(Core::none(), |_| None).unwrap());
+    let mut context = started::<Blocks>("AES-128-CBC", true, instance, 16);
+    assert_eq!(context.init(false, None, Some(&IV[..8])), Err(Reason::IvLength));
+    let mut data = [[0; LEN]; 2];
+    for data in &mut data {
+        context.update(Buffers::in_place_of(data)).unwrap();
+        context.init(true, None, Some(&IV)).unwrap();
+    }
+    assert_eq!(data[0], data[1]);
+}

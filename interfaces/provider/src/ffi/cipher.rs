@@ -211,8 +211,10 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
         let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
-        let leaves_key = key.is_some() && context.cipher.common().instance.resources.leaves_keys();
-        run_and_wipe(leaves_key, || {
+        let Common { instance, encrypts, .. } = context.cipher.common();
+        // A change from encryption to decryption may expand the key again.
+        let expands_key = key.is_some() || *encrypts != ENCRYPTS;
+        run_and_wipe(expands_key && instance.resources.leaves_keys(), || {
             // The length of the key is checked before anything changes: a call that fails must not leave a new IV with the old
             // key.
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {

@@ -152,22 +152,6 @@ fn many_contexts_on_many_threads() {
 }
 
 #[test]
-fn contexts_continue_after_the_provider_is_unloaded() {
-    let instance = instance();
-    let iv = [9; 16];
-    let mut context = started(instance, &iv);
-    let mut data = vec![0; 300_000];
-    run_in(&mut context, &mut data[..100_000], std::iter::repeat(4096));
-    instance.shut_down();
-    run_in(&mut context, &mut data[100_000..], std::iter::repeat(4096));
-    assert!(data == expected(&iv, 300_000));
-    let mut late = started(instance, &iv);
-    let mut again = vec![0; 300_000];
-    run_in(&mut late, &mut again, std::iter::repeat(4096));
-    assert!(again == data && !uses_pool(&late));
-}
-
-#[test]
 fn unused_keystream_is_freed() {
     let instance = instance();
     let mut context = started(instance, &[3; 16]);
