@@ -138,6 +138,8 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
         return shapes;
     }
     shapes.push(vec![round(step + 16), 0, round(2 * step + 31), round(37)]);
+    // Two messages of a block: the kernels of GCM encrypt four blocks for their hash keys and masks, and then two of keystream.
+    shapes.push(vec![round(16); 2]);
     // Kernels interleave up to eight messages. They process the remaining messages in smaller groups.
     for count in [5, 6, MIXED, 17] {
         shapes.push((0..count).map(|index| round(16 * (index % 5) + index)).collect());
