@@ -3,7 +3,7 @@
 import { backends, bytes, call, failure, importKey, live, subtle } from './module.js';
 
 // From this length in bytes on, `sealAsync` and `openAsync` use WebCrypto: see docs/web.md. Shorter messages take less time in
-// WebAssembly, since a call of WebCrypto takes 5 to 50 microseconds.
+// WebAssembly, since a call of WebCrypto takes 20 to 200 microseconds.
 const WEBCRYPTO_FROM = 24576;
 
 let table;

@@ -76,13 +76,13 @@ class FileKeys {
 
     static async forEncryption(options) {
         const keys = new FileKeys();
-        keys.#made = await keyForEncryption(options);
+        keys.#made = await keyForEncryption(withoutKeys(options));
         return keys;
     }
 
     static forDecryption(options) {
         const keys = new FileKeys();
-        keys.#options = optionsForDecryption(options);
+        keys.#options = optionsForDecryption(withoutKeys(options));
         return keys;
     }
 
@@ -97,7 +97,12 @@ class FileKeys {
         if (this.#made) throw failure('argument', 'these keys are for encryption: make keys with decryptionKeys');
         // This decoder has a different character for each byte.
         const name = new TextDecoder('latin1').decode(envelope);
-        if (!this.#opened.has(name)) this.#opened.set(name, selectedKey(live(this.#options), envelope));
+        if (!this.#opened.has(name)) {
+            const opened = selectedKey(live(this.#options), envelope);
+            this.#opened.set(name, opened);
+            // A wrong key is not tried again. Other failures can be temporary, for example exhausted memory.
+            opened.catch((error) => error.code === 'wrong-key' || this.#opened.delete(name));
+        }
         return copyOf(await this.#opened.get(name));
     }
 
@@ -109,6 +114,12 @@ class FileKeys {
         this.#opened.clear();
         this.#made = this.#options = undefined;
     }
+}
+
+/** Returns the options. Throws an error if they contain the result of `encryptionKeys` or `decryptionKeys`. */
+function withoutKeys(options) {
+    if (options?.keys !== undefined) throw failure('argument', 'keys cannot be made from other keys: give a key file, a passphrase, recipients or identities');
+    return options;
 }
 
 /** Prepares the encryption of several files. The options are those of `encryptStream`. */

@@ -24,9 +24,9 @@ test('a passphrase is processed once for files that share an envelope', async ()
     const files = [];
     for (let i = 0; i < 3; i++) files.push(await passed(plain, web.encryptStream({ keys: making })));
     const keys = web.decryptionKeys({ passphrase: 'right', keyFile });
-    // The first file takes the time of a derivation. The others are opened by a derivation that would fail: the passphrase is not used again.
     assert.deepEqual(await passed(files[0], web.decryptStream({ keys })), Buffer.from(plain));
     const { normalize } = String.prototype;
+    // A further derivation would fail here.
     String.prototype.normalize = () => assert.fail('the passphrase was used again');
     try {
         for (const file of files) assert.deepEqual(await passed(file, web.decryptStream({ keys })), Buffer.from(plain));
@@ -41,6 +41,20 @@ test('a passphrase is processed once for files that share an envelope', async ()
     await assert.rejects(passed(files[0], web.decryptStream({ keys })), { code: 'argument' });
 });
 
+test('an envelope whose opening has failed for another reason than a wrong key is opened again', async () => {
+    const file = await passed(plain, web.encryptStream({ passphrase: 'right' }));
+    const keys = web.decryptionKeys({ passphrase: 'right' });
+    const { normalize } = String.prototype;
+    String.prototype.normalize = () => assert.fail('a temporary failure');
+    try {
+        await assert.rejects(passed(file, web.decryptStream({ keys })), /a temporary failure/);
+    } finally {
+        String.prototype.normalize = normalize;
+    }
+    assert.deepEqual(await passed(file, web.decryptStream({ keys })), Buffer.from(plain));
+    keys.free();
+});
+
 test('wrong uses of keys', async () => {
     const [making, opening] = [await web.encryptionKeys({ keyFile }), web.decryptionKeys({ keyFile })];
     const file = await passed(plain, web.encryptStream({ keys: making }));
@@ -51,6 +65,8 @@ test('wrong uses of keys', async () => {
     await assert.rejects(passed(file, web.decryptStream({ keys: {} })), wrong);
     await assert.rejects(web.encryptionKeys({}), wrong);
     assert.throws(() => web.decryptionKeys({}), wrong);
+    await assert.rejects(web.encryptionKeys({ keys: making }), wrong);
+    assert.throws(() => web.decryptionKeys({ keys: opening }), wrong);
     const other = web.decryptionKeys({ keyFile: web.generateKeyFile() });
     for (let i = 0; i < 2; i++) await assert.rejects(passed(file, web.decryptStream({ keys: other })), { code: 'wrong-key' });
     making.free();

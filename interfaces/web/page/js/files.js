@@ -1,10 +1,9 @@
 // The section "Encrypt and decrypt files and folders".
 
 import { byId, element, say, size } from './dom.js';
-import { OutputArchive, OutputFolder, hasPicker, listField, listFolder, resultPath } from './folders.js';
+import { OutputArchive, OutputFolder, SUFFIX, hasPicker, listField, listFolder, resultPath } from './folders.js';
 import { isUnlimited, place, prepare } from './storage.js';
 
-const SUFFIX = '.enc';
 const form = () => byId('files-form');
 const chosen = (name) => form().elements[name].value;
 
@@ -43,7 +42,7 @@ async function keyOptions(action) {
         const file = need(byId('key-file').files[0], 'Choose a key file, or make a new one.');
         // A key file is a line of text. If the file is larger, it was chosen by mistake.
         if (file.size > 4096) throw new Error('This is not a key file: it is too large.');
-        return { keyFile: new Uint8Array(await file.arrayBuffer()) };
+        return { keyFile: new Uint8Array(await file.arrayBuffer().catch(cannotRead)) };
     }
     if (kind === 'passphrase') {
         const passphrase = need(byId('passphrase').value, 'Enter a passphrase.');
@@ -57,7 +56,7 @@ async function keyOptions(action) {
     }
     const file = need(byId('identity-file').files[0], 'Choose the file of your identities (AGE-SECRET-KEY-1…).');
     if (file.size > 1 << 20) throw new Error('This is not a file of identities: it is too large.');
-    return { identities: [await file.text()] };
+    return { identities: [await file.text().catch(cannotRead)] };
 }
 
 /** Makes a link that saves a file. */
@@ -73,16 +72,27 @@ function result(...content) {
     return item;
 }
 
-const nameOf = (action, name) => {
-    if (action === 'encrypt') return name + SUFFIX;
-    return name.endsWith(SUFFIX) && name.length > SUFFIX.length ? name.slice(0, -SUFFIX.length) : `${name}.decrypted`;
+/** What to do if a file or a folder is missing, and if the browser forbids the access, by what the page did with it. */
+const READ = {
+    missing: 'The file or the folder cannot be read. It may have been changed or removed after it was chosen: choose it again.',
+    forbidden: 'The browser does not permit this page to read the file or the folder: choose it again, and permit it.',
+};
+const WRITE = {
+    missing: 'The result cannot be written. The output folder, or the browser’s storage for this page, may have been removed: reload the page and start again.',
+    forbidden: 'The browser does not permit this page to write there: start again and permit it, or choose another folder.',
 };
 
-function reason(error) {
+/** Explains an error. `texts` is `READ` or `WRITE`. */
+function reason(error, texts = WRITE) {
     if (error.name === 'QuotaExceededError') return 'The disk, or the browser’s storage for this page, is full. Save the other results and reload the page, or make room on the disk.';
-    if (error.name === 'NotReadableError' || error.name === 'NotFoundError') return 'The file cannot be read. It may have been changed or removed after it was chosen: choose it again.';
-    if (error.name === 'NotAllowedError' || error.name === 'SecurityError') return 'The browser does not permit this page to write there: start again and permit it, or choose another folder.';
+    if (error.name === 'NotReadableError' || error.name === 'NotFoundError') return texts.missing;
+    if (error.name === 'NotAllowedError' || error.name === 'SecurityError') return texts.forbidden;
     return error.message;
+}
+
+/** Throws an error of reading an input, with its explanation. */
+function cannotRead(error) {
+    throw new Error(reason(error, READ), { cause: error });
 }
 
 /** The results of files, each with a link to save it. */
@@ -108,7 +118,7 @@ async function chooseFolder() {
         byId('folder-name').textContent = folder.name;
     } catch (error) {
         // The visitor has closed the dialog.
-        if (error.name !== 'AbortError') say(byId('files-message'), reason(error), 'error');
+        if (error.name !== 'AbortError') say(byId('files-message'), reason(error, READ), 'error');
     }
 }
 
@@ -126,7 +136,10 @@ async function inputs(action) {
     if (chosen('input') === 'files') {
         const files = [...byId('inputs').files];
         need(files.length, `Choose the files to ${action}.`);
-        const item = (file) => ({ path: [file.name], result: [nameOf(action, file.name)], size: file.size, open: async () => file });
+        const item = (file) => {
+            const result = resultPath(action, [file.name]) ?? [`${file.name}.decrypted`];
+            return { path: [file.name], result, size: file.size, open: async () => file };
+        };
         return { files: files.map(item), folders: [], output: new Links() };
     }
     let found, output;
@@ -135,7 +148,7 @@ async function inputs(action) {
         const root = await outputFolder();
         if (await folder.isSameEntry(root)) throw new Error('The output folder is the input folder: choose another one.');
         output = new OutputFolder(root);
-        found = await listFolder(folder, root);
+        found = await listFolder(folder, root).catch(cannotRead);
     } else {
         found = listField(byId('folder'));
         need(found.files.length, `Choose a folder to ${action} that contains files.`);
@@ -147,18 +160,26 @@ async function inputs(action) {
     return { files, folders: found.folders, output };
 }
 
+/** The content of a file as a stream. `progress` receives the length of each piece. */
+function reading(file, progress) {
+    const reader = file.stream().getReader();
+    return new ReadableStream({
+        async pull(controller) {
+            const { done, value } = await reader.read().catch(cannotRead);
+            if (done) return controller.close();
+            progress(value.length);
+            return controller.enqueue(value);
+        },
+        cancel: (cause) => reader.cancel(cause),
+    }, { highWaterMark: 0 });
+}
+
 /** Processes a file. The result gets its name, or is offered, only after all of it has been written and its stream has been closed. */
 async function processFile(action, keys, item, output, progress, signal) {
-    const [file, target] = [await item.open(), await output.place(item.result)];
+    const [file, target] = [await item.open().catch(cannotRead), await output.place(item.result)];
     try {
         const transform = action === 'encrypt' ? library.encryptStream({ keys }) : library.decryptStream({ keys });
-        const count = new TransformStream({
-            transform(part, controller) {
-                progress(part.length);
-                controller.enqueue(part);
-            },
-        });
-        await file.stream().pipeThrough(count, { signal }).pipeThrough(transform, { signal }).pipeTo(target.stream, { signal });
+        await reading(file, progress).pipeThrough(transform, { signal }).pipeTo(target.stream, { signal });
         await target.finish(file.lastModified);
     } catch (error) {
         await target.remove();
@@ -177,6 +198,7 @@ async function processAll(action, keys, { files, folders, output }, signal) {
     };
     const fails = async (path, work) => {
         try {
+            signal.throwIfAborted();
             await work();
             return 0;
         } catch (error) {
@@ -195,18 +217,20 @@ async function run(signal) {
     const action = chosen('action');
     const message = byId('files-message');
     const { files: all, folders, output } = await inputs(action);
+    signal.throwIfAborted();
     const files = all.filter((file) => file.result);
     const options = await keyOptions(action);
     say(message, 'Running.');
-    let failed, missing;
-    const keys = action === 'encrypt' ? await library.encryptionKeys(options) : library.decryptionKeys(options);
+    let keys, failed, missing;
     try {
+        keys = action === 'encrypt' ? await library.encryptionKeys(options) : library.decryptionKeys(options);
+        signal.throwIfAborted();
         [failed, missing] = await processAll(action, keys, { files, folders, output }, signal);
     } catch (error) {
         await output.discard?.();
         throw error;
     } finally {
-        keys.free();
+        keys?.free();
         options.keyFile?.fill(0);
     }
     const what = (count, thing = 'file') => `${count} ${thing}${count === 1 ? '' : 's'}`;

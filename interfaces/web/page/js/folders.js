@@ -1,17 +1,17 @@
 // Folders: their files with paths, and the folder or the archive that receives the results.
 
-import { place } from './storage.js';
-import { archive, crc32 } from './zip.js';
+import { create, place } from './storage.js';
+import { archive, crc32, encodePath } from './zip.js';
 
 /** The end of the name of an encrypted file. */
-const SUFFIX = '.enc';
+export const SUFFIX = '.enc';
 
 /** True if the browser lets the page read and write folders of the disk. */
 export const hasPicker = () => typeof globalThis.showDirectoryPicker === 'function';
 
 /**
- * Returns the path of the result of a file in a folder, as the command names it, or undefined if the file is skipped: only files whose
- * names end in `.enc` are decrypted.
+ * Returns the path of the result of a file, as the command names it, or undefined if decryption has no name for the result: the name of the
+ * file does not end in `.enc`, or the rest is not a name.
  */
 export function resultPath(action, path) {
     const [name, parents] = [path.at(-1), path.slice(0, -1)];
@@ -33,8 +33,13 @@ export async function listFolder(root, output) {
         folders.push(next.path);
         for await (const handle of next.handle.values()) {
             const path = [...next.path, handle.name];
-            if (handle.kind === 'file') files.push({ path, size: (await handle.getFile()).size, open: () => handle.getFile() });
-            else if (!(await output?.isSameEntry(handle))) pending.push({ handle, path });
+            if (handle.kind === 'file') {
+                // A file that cannot be read is listed. Its processing calls `open`, which fails again.
+                const size = await handle.getFile().then((file) => file.size, () => 0);
+                files.push({ path, size, open: () => handle.getFile() });
+            } else if (!(await output?.isSameEntry(handle))) {
+                pending.push({ handle, path });
+            }
         }
     }
     return { name: root.name, files, folders };
@@ -72,15 +77,14 @@ export class OutputFolder {
         await unused(folder, name);
         // The command gives its temporary files such names, and its option --resume removes old ones.
         const temporary = `.lockstep-${randomHex(8)}.tmp`;
-        const handle = await folder.getFileHandle(temporary, { create: true });
-        const remove = (entry) => folder.removeEntry(entry).catch(() => {});
+        const { handle, stream, remove } = await create(folder, temporary);
         return {
-            stream: await handle.createWritable(),
+            stream,
             async finish() {
                 await unused(folder, name);
-                await rename(handle, folder, name).finally(() => remove(temporary));
+                await rename(handle, folder, name).finally(remove);
             },
-            remove: () => remove(temporary),
+            remove,
         };
     }
 }
@@ -95,6 +99,7 @@ export class OutputArchive {
     }
 
     async place(path) {
+        const name = encodePath(path);
         const result = await place();
         let crc = 0;
         const check = new TransformStream({
@@ -109,7 +114,7 @@ export class OutputArchive {
             stream: check.writable,
             finish: async (time) => {
                 await written;
-                this.#entries.push({ path, blob: await result.finish(), crc, time });
+                this.#entries.push({ name, blob: await result.finish(), crc, time });
                 this.#results.push(result);
             },
             remove: async () => {
@@ -143,8 +148,10 @@ async function lookUp(folder, name, kind) {
     }
 }
 
+const exists = (name) => new Error(`the output folder already has a file ${name}: remove it, or choose another output folder`);
+
 async function unused(folder, name) {
-    if (await lookUp(folder, name, 'file')) throw new Error(`the output folder already has a file ${name}: remove it, or choose another output folder`);
+    if (await lookUp(folder, name, 'file')) throw exists(name);
 }
 
 /** Renames a complete file. If the browser cannot rename files of the disk, the content is copied, and a copy that fails is removed. */
@@ -154,11 +161,15 @@ async function rename(handle, folder, name) {
     } catch (error) {
         if (!['NotSupportedError', 'TypeError'].includes(error.name)) throw error;
     }
+    // This call returns an existing file too, for example one that another program has created since the name was checked. A file that this
+    // call has created is empty until the copy is complete.
     const target = await folder.getFileHandle(name, { create: true });
+    const isEmpty = async () => (await target.getFile()).size === 0;
+    if (!(await isEmpty())) throw exists(name);
     try {
         return await (await handle.getFile()).stream().pipeTo(await target.createWritable());
     } catch (error) {
-        await folder.removeEntry(name).catch(() => {});
+        if (await isEmpty().catch(() => false)) await folder.removeEntry(name).catch(() => {});
         throw error;
     }
 }

@@ -36,17 +36,24 @@ export async function isUnlimited() {
     return Boolean(await prepare());
 }
 
+/** Creates a file with this name, and opens it for writing. If opening fails, the file is removed. */
+export async function create(directory, name) {
+    const handle = await directory.getFileHandle(name, { create: true });
+    const remove = () => directory.removeEntry(name).catch(() => {});
+    try {
+        return { handle, stream: await handle.createWritable(), remove };
+    } catch (error) {
+        await remove();
+        throw error;
+    }
+}
+
 /** Makes a place for a result. `stream` receives the result, `finish()` returns it after the end of the stream, and `remove()` removes it. */
 export async function place() {
     const directory = await prepare();
     if (!directory) return inMemory();
-    const name = crypto.randomUUID();
-    const handle = await directory.getFileHandle(name, { create: true });
-    return {
-        stream: await handle.createWritable(),
-        finish: () => handle.getFile(),
-        remove: () => directory.removeEntry(name).catch(() => {}),
-    };
+    const { handle, stream, remove } = await create(directory, crypto.randomUUID());
+    return { stream, finish: () => handle.getFile(), remove };
 }
 
 // The bytes of all results in memory.

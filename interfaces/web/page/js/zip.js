@@ -52,8 +52,17 @@ function dosTime(date) {
     return [[time, 2], [(year << 9) | ((date.getMonth() + 1) << 5) | date.getDate(), 2]];
 }
 
+/** Encodes a path, an array of names, for an archive. Throws an error if an archive must not contain the path. */
+export function encodePath(path) {
+    // Programs on Windows take this character for a separator, so a name such as `..\x` could be unpacked outside of its folder.
+    if (path.some((name) => name.includes('\\'))) throw new Error('the path contains a backslash, which archives must not contain: rename it');
+    const name = new TextEncoder().encode(path.join('/'));
+    if (name.length > MOST_16) throw new Error(`the path has more than ${MOST_16} bytes, which is too long for an archive: shorten it`);
+    return name;
+}
+
 /**
- * Makes an archive of entries `{path, blob, crc, time}`; `path` is an array of names, `time` is in milliseconds since 1970. The
+ * Makes an archive of entries `{name, blob, crc, time}`; `name` is the result of `encodePath`, `time` is in milliseconds since 1970. The
  * archive refers to the blobs and does not copy them.
  */
 export function archive(entries) {
@@ -63,8 +72,7 @@ export function archive(entries) {
         parts.push(piece);
         at += piece.size ?? piece.length;
     });
-    for (const { path, blob, crc, time } of entries) {
-        const name = new TextEncoder().encode(path.join('/'));
+    for (const { name, blob, crc, time } of entries) {
         const [size, offset] = [blob.size, at];
         const limited = [crc, size, size].map((value) => [Math.min(value, MOST_32), 4]);
         const common = [[VERSION, 2], [UTF8, 2], [0, 2], ...dosTime(new Date(time)), ...limited, [name.length, 2]];

@@ -85,6 +85,18 @@ export async function saved(page, name) {
     return readFile(await (await download).path());
 }
 
+/**
+ * Waits until an asynchronous function, which the browser runs, returns a true value. Playwright's `waitForFunction` takes the promise of such
+ * a function for a true value.
+ */
+export async function until(page, isTrue) {
+    const end = Date.now() + 30_000;
+    while (!(await page.evaluate(isTrue))) {
+        if (Date.now() > end) throw new Error(`after 30 seconds, this is still false: ${isTrue}`);
+        await page.waitForTimeout(20);
+    }
+}
+
 /** Waits for the outcome of a run. Returns the kind and the text of the message. */
 export async function outcome(page) {
     await page.waitForFunction(() => /\b(good|error)\b/.test(document.getElementById('files-message').className), null, { timeout: 60000 });

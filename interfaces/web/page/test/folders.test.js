@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, stat, utimes, writeFile } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { launch, outcome, ready, saved, serve } from './browser.js';
+import { launch, outcome, ready, saved, serve, until } from './browser.js';
 
 let site, browser, folder;
 /** The files of the folder `photos`. */
@@ -96,6 +96,27 @@ test('a folder as an archive: there and back, and with the command', async () =>
         await unpack(await saved(page, 'photos.zip'), 'of-command');
         await check(join(folder, 'of-command', 'photos'));
     }
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+});
+
+test('an archive has no names with backslashes and no paths that are too long', async () => {
+    const { page, wrong } = await ready(browser, site.url, { before: withoutPicker });
+    await page.evaluate(() => {
+        const { get } = Object.getOwnPropertyDescriptor(File.prototype, 'webkitRelativePath');
+        // The path of `a.txt` with `.enc` has 65,535 bytes, the most of an archive, and that of `empty` has one more.
+        const names = { 'a.txt': `photos/${'ü'.repeat(32762)}`, empty: `photos/${'a'.repeat(65525)}`, 'b.bin': 'photos/..\\..\\x.exe' };
+        Object.defineProperty(File.prototype, 'webkitRelativePath', { get() { return names[this.name] ?? get.call(this); } });
+    });
+    await page.click('#new-key');
+    assert.match((await started(page, 'encrypt', join(folder, 'photos')))[1], /^2 files failed, 2 files encrypted/);
+    const reasons = await page.locator('#files-results .error').allTextContents();
+    assert.match(reasons.find((text) => text.startsWith('photos/..\\..\\x.exe: ')), /backslash/);
+    assert.match(reasons.find((text) => text.startsWith('photos/aaa')), /more than 65535 bytes/);
+    const path = join(folder, 'limits.zip');
+    await writeFile(path, await saved(page, 'photos.zip'));
+    const script = 'import sys, zipfile; print(sorted(len(name.encode()) for name in zipfile.ZipFile(sys.argv[1]).namelist()))';
+    assert.equal(execFileSync('python3', ['-c', script, path], { encoding: 'utf8' }).trim(), `[${Buffer.byteLength('photos/summer/größe.bin.enc')}, 65535]`);
     assert.deepEqual(wrong, []);
     await page.context().close();
 });
@@ -207,6 +228,72 @@ test('the output folder must be another one, and a folder without files is an er
     await page.context().close();
 });
 
+test('a file that cannot be read, and a result that cannot be written, are failures of single files', async () => {
+    const { page, wrong } = await ready(browser, site.url, { before: withPicker });
+    await page.click('#new-key');
+    await fill(page);
+    const reasons = () => page.locator('#files-results .error').allTextContents();
+    await page.evaluate(() => {
+        globalThis.prototypes = [FileSystemFileHandle.prototype, FileSystemDirectoryHandle.prototype];
+        globalThis.originals = prototypes.map((prototype) => Object.getOwnPropertyDescriptors(prototype));
+        const { getFile } = FileSystemFileHandle.prototype;
+        FileSystemFileHandle.prototype.getFile = function () {
+            return this.name === 'b.bin' ? Promise.reject(new DOMException('locked', 'NotReadableError')) : getFile.call(this);
+        };
+    });
+    const restore = () => page.evaluate(() => prototypes.forEach((prototype, index) => Object.defineProperties(prototype, originals[index])));
+    await choose(page, 'photos', 'out');
+    assert.match((await started(page, 'encrypt'))[1], /^1 file failed, 3 files encrypted into the folder out\./);
+    assert.match((await reasons()).join(), /^photos\/b\.bin: The file or the folder cannot be read/);
+    const expected = Object.keys(EXPECTED).map((name) => (name.endsWith('/') ? name : `${name}.enc`)).filter((name) => name !== 'photos/b.bin.enc');
+    assert.deepEqual(Object.keys(await listing(page, 'out')).sort(), expected.sort());
+
+    await restore();
+    await page.evaluate(() => (FileSystemFileHandle.prototype.createWritable = () => Promise.reject(new DOMException('removed', 'NotFoundError'))));
+    await choose(page, 'photos', 'unwritable');
+    assert.match((await started(page, 'encrypt'))[1], /^4 files failed, 0 files/);
+    for (const text of (await reasons()).slice(-4)) assert.match(text, /: The result cannot be written\. The output folder/);
+    const folders = Object.keys(EXPECTED).filter((name) => name.endsWith('/')).sort();
+    assert.deepEqual(Object.keys(await listing(page, 'unwritable')).sort(), folders);
+
+    // Another program creates a file between the check of its name and the copy.
+    await restore();
+    await page.evaluate(() => {
+        delete FileSystemFileHandle.prototype.move;
+        const { getFileHandle } = FileSystemDirectoryHandle.prototype;
+        FileSystemDirectoryHandle.prototype.getFileHandle = async function (name, options) {
+            const handle = await getFileHandle.call(this, name, options);
+            if (!options?.create || !name.endsWith('.enc')) return handle;
+            const stream = await handle.createWritable();
+            await stream.write('other');
+            await stream.close();
+            return handle;
+        };
+    });
+    await choose(page, 'photos', 'raced');
+    assert.match((await started(page, 'encrypt'))[1], /^4 files failed, 0 files/);
+    for (const text of (await reasons()).slice(-4)) assert.match(text, /already has a file/);
+    const kept = Object.entries(await listing(page, 'raced')).filter(([name]) => !name.endsWith('/'));
+    assert.deepEqual(kept.map(([, content]) => content), Array(4).fill(btoa('other')));
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+});
+
+test('a run that is cancelled while the key is derived creates nothing', async () => {
+    const { page } = await ready(browser, site.url, { before: withPicker });
+    await fill(page);
+    await page.check('input[name=kind][value=passphrase]');
+    await page.fill('#passphrase', 'correct horse');
+    await page.fill('#passphrase-again', 'correct horse');
+    await choose(page, 'photos', 'out');
+    await page.click('#files-start');
+    await page.waitForFunction(() => document.getElementById('files-message').textContent === 'Running.');
+    await page.click('#files-cancel');
+    await page.waitForFunction(() => document.getElementById('files-message').textContent.startsWith('Cancelled'));
+    assert.deepEqual(await listing(page, 'out'), {});
+    await page.context().close();
+});
+
 /** Makes the reading of the second file of a folder endless. */
 function endless() {
     const stream = Blob.prototype.stream;
@@ -217,7 +304,7 @@ function endless() {
     };
 }
 
-test('a cancelled run and a closed tab leave complete results only', async () => {
+test('a cancelled run and a closed tab leave no incomplete file under the name of a result', async () => {
     const { page, context } = await ready(browser, site.url, { before: withPicker });
     await page.evaluate(endless);
     await page.click('#new-key');
@@ -226,7 +313,7 @@ test('a cancelled run and a closed tab leave complete results only', async () =>
     const start = async (target) => {
         await target.check('input[name=action][value=encrypt]');
         await target.click('#files-start');
-        await target.waitForFunction(async () => {
+        await until(target, async () => {
             const names = [];
             try {
                 const out = await (await navigator.storage.getDirectory()).getDirectoryHandle('out');
@@ -235,7 +322,7 @@ test('a cancelled run and a closed tab leave complete results only', async () =>
                 // The folder is missing, or a name was changed meanwhile.
             }
             return ['.enc', '.tmp'].every((end) => names.some((name) => name.endsWith(end)));
-        }, null, { polling: 50 });
+        });
     };
     await start(page);
     await page.click('#files-cancel');

@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { launch, open, outcome, ready, saved, serve } from './browser.js';
+import { launch, open, outcome, ready, saved, serve, until } from './browser.js';
 
 let site, browser, folder;
 
@@ -28,6 +28,13 @@ async function processed(page, action, files) {
     await page.setInputFiles('#inputs', files);
     await page.click('#files-start');
     return outcome(page);
+}
+
+/** Counts the files in the private storage. The browser runs this function. */
+async function storedFiles() {
+    let count = 0;
+    for await (const [, folder] of (await navigator.storage.getDirectory()).entries()) for await (const name of folder.keys()) count += Boolean(name);
+    return count;
 }
 
 const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
@@ -114,12 +121,7 @@ test('cancelling leaves no result', async () => {
     await page.click('#files-cancel');
     await page.waitForFunction(() => document.getElementById('files-message').textContent.startsWith('Cancelled'));
     assert.equal(await page.locator('#files-results li').count(), before);
-    const left = await page.evaluate(async () => {
-        const names = [];
-        for await (const [, folder] of (await navigator.storage.getDirectory()).entries()) for await (const name of folder.keys()) names.push(name);
-        return names;
-    });
-    assert.deepEqual(left, []);
+    assert.equal(await page.evaluate(storedFiles), 0);
     await page.context().close();
 });
 
@@ -151,6 +153,16 @@ test('a full storage removes the result and says how to make room', async () => 
     assert.match(kind, /error/);
     assert.match(await page.textContent('#files-results .error'), /large\.bin: .*full\..*make room on the disk/);
     assert.deepEqual(await page.locator('#files-results a').evaluateAll((links) => links.map((link) => link.download)), ['lockstep.key', 'small.bin.enc']);
+    await page.context().close();
+});
+
+test('a result that cannot be opened for writing leaves no file in the storage', async () => {
+    const { page } = await ready(browser, site.url);
+    await page.click('#new-key');
+    await page.evaluate(() => (FileSystemFileHandle.prototype.createWritable = () => Promise.reject(new DOMException('full', 'QuotaExceededError'))));
+    assert.match((await processed(page, 'encrypt', [file('a.txt', Buffer.from('a short text'))]))[0], /error/);
+    assert.match(await page.textContent('#files-results .error'), /a\.txt: .*full/);
+    assert.equal(await page.evaluate(storedFiles), 0);
     await page.context().close();
 });
 
@@ -192,12 +204,7 @@ test('a tab that is closed during an operation leaves nothing to the next one', 
         document.getElementById('inputs').files = transfer.files;
     });
     await page.click('#files-start');
-    const stored = (target) => target.evaluate(async () => {
-        const names = [];
-        for await (const [, folder] of (await navigator.storage.getDirectory()).entries()) for await (const name of folder.keys()) names.push(name);
-        return names.length;
-    });
-    while ((await stored(page)) === 0) await page.waitForTimeout(20);
+    await until(page, storedFiles);
     let asked = false;
     page.on('dialog', async (dialog) => {
         asked = dialog.type() === 'beforeunload';
@@ -209,7 +216,7 @@ test('a tab that is closed during an operation leaves nothing to the next one', 
     assert.ok(asked, 'the browser asks before it closes the tab');
     await other.goto(site.url);
     await other.waitForSelector('#files-start:enabled');
-    assert.equal(await stored(other), 0);
+    assert.equal(await other.evaluate(storedFiles), 0);
     assert.equal(await other.locator('#files-results li').count(), 0);
     await context.close();
 });
