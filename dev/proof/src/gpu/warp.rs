@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::code::{Instruction, PT, Place, RZ, URZ};
 use super::expressions::{Bit, Expr, Expressions};
 use super::memory::{Memory, Shared, bytes_of, words_of};
+use super::semantics;
 use super::word::Word;
 
 pub(super) const LANES: usize = 32;
@@ -118,6 +119,7 @@ pub(super) fn run(
 
 impl Warp<'_> {
     fn step(&mut self, one: &Instruction, at: usize, index: &HashMap<u64, usize>) -> Result<(), String> {
+        semantics::check(one)?;
         let there: Vec<usize> = (0..LANES).filter(|lane| self.lanes[*lane].at == Some(at)).collect();
         let guard = one.guard.iter().chain(if one.opcode == "BRA" { &one.operands[..] } else { &[] });
         let predicates: Vec<_> = guard.filter(|guard| matches!(guard.place, Place::Predicate(_))).collect();
@@ -204,8 +206,14 @@ impl Warp<'_> {
         let [Some(data), Some(place)] = places.map(|index| one.operands.get(index)) else {
             return Err("unknown form".into());
         };
-        let Place::Memory(base, uniform, offset, _) = place.place else { return Err("unknown form".into()) };
+        let Place::Memory(base, uniform, offset, is_pair) = place.place else {
+            return Err("unknown form".into());
+        };
+        // Addresses of global memory have 64 bits, those of shared memory 32.
         let is_wide = space != Some('S');
+        if is_pair != is_wide {
+            return Err("unknown form".into());
+        }
         let pair = |low: &Word, high: &Word| -> Result<u64, String> {
             let (low, high) = (low.number(), if is_wide { high.number() } else { Some(0) });
             let (Some(low), Some(high)) = (low, high) else { return Err(format!("an address {SECRET}")) };
