@@ -63,7 +63,8 @@ fn change(one: &Instruction, random: &mut Random) -> Option<(&'static str, Instr
             }
         }
         "dropped" => {
-            (changed.opcode, changed.guard) = ("NOP".into(), None);
+            // Not NOP, which is a barrier.
+            (changed.opcode, changed.guard) = ("BSYNC".into(), None);
             (changed.modifiers, changed.operands) = (Vec::new(), Vec::new());
         }
         _ => {
