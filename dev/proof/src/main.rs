@@ -146,7 +146,9 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
 
 /// Prints the names of runs.
 fn print_runs(names: &[String], prints_runs: bool) {
-    names.iter().filter(|_| prints_runs).for_each(|name| println!("run: {name}"));
+    if prints_runs {
+        names.iter().for_each(|name| println!("run: {name}"));
+    }
 }
 
 /// Proves equality of groups on all processors. Prints the first failure of each group, and returns the number of groups with a failure or

@@ -1,38 +1,32 @@
 //! The command `prove-gpu`: proofs for the machine code of CUDA kernels.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Parser;
 use lockstep_proof::gpu::{Options, prove};
 
-const USAGE: &str = "usage: prove-gpu FOLDER [--short] [--mutants NUMBER] [--seed NUMBER]
-  FOLDER             the code of the modules, as tools/gpu_code.py writes it
-  --short            fewer launches, with keys of 128 bits only
-  --mutants NUMBER   also prove that changed instructions are refuted
-  --seed NUMBER      the seed of the changes (1)";
-
-fn options() -> Result<(String, Options), String> {
-    let (mut folder, mut options) = (None, Options { is_short: false, mutants: 0, seed: 1 });
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut number = || {
-            let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
-            value.parse::<u64>().map_err(|_| format!("not a number: {value}"))
-        };
-        match argument.as_str() {
-            "--short" => options.is_short = true,
-            "--mutants" => options.mutants = number()? as usize,
-            "--seed" => options.seed = number()?,
-            _ if folder.is_none() && !argument.starts_with('-') => folder = Some(argument),
-            _ => return Err(format!("unexpected argument {argument}")),
-        }
-    }
-    Ok((folder.ok_or("no folder")?, options))
+/// Proves that the machine code of CUDA kernels computes what the standards define.
+///
+/// The exit status is 0 if all proofs succeed, 1 if one fails, and 2 for wrong arguments.
+#[derive(Parser)]
+struct Arguments {
+    /// The code of the modules, as tools/gpu_code.py writes it
+    folder: PathBuf,
+    /// Fewer launches, with keys of 128 bits only
+    #[arg(long)]
+    short: bool,
+    /// Also prove that as many changed instructions are refuted
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    mutants: usize,
+    /// The seed of the changes
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
 }
 
 fn main() -> ExitCode {
-    let result = options().map_err(|error| format!("{error}\n{USAGE}"));
-    match result.and_then(|(folder, options)| prove(Path::new(&folder), &options)) {
+    let Arguments { folder, short, mutants, seed } = Arguments::parse();
+    match prove(&folder, &Options { is_short: short, mutants, seed }) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

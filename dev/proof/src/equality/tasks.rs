@@ -173,7 +173,7 @@ fn prove_fused(prover: &Prover, fused: usize, messages: &[Message<Symbol>], in_p
     let plaintexts: Vec<Vec<Symbol>> = messages.iter().map(|message| message.data.clone()).collect();
     // If a message of GCM-SIV has at least the length of a step of the fused loop, opening adds products in another order than sealing. The
     // two tags then have different expressions. The proof therefore assumes that the tags are equal: it shows that the computed tag is that
-    // of the plaintext, and which plaintext is released if the received tag is equal to it.
+    // of the plaintext, and which plaintext is released if the verdict is that the tags are equal. It does not show what the verdict is.
     let assumes_equal =
         aead == Aead::GcmSiv && plaintexts.iter().any(|data| data.len() >= prover.group.kernel.gcm.1);
     let run_with = |form, data: &[Vec<Symbol>], tags: &[Vec<Symbol>], assumes_equal| {

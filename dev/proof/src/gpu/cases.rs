@@ -72,6 +72,7 @@ pub(super) fn segment(from: u64, to: u64, bytes: usize, key: usize, state: &[Byt
 
 /// The name of the first byte that differs.
 pub(super) fn compare(what: &str, found: &[Byte], right: &[Byte]) -> Result<(), String> {
+    assert_eq!(found.len(), right.len(), "the length of {what}");
     match found.iter().zip(right).position(|(found, right)| found != right) {
         Some(place) => Err(format!("byte {place} of {what} is not equal to the definition")),
         None => Ok(()),
@@ -102,7 +103,7 @@ impl Case {
         counter.to_be_bytes()
     }
 
-    /// The results of the cipher by the definition, on one's own block. For CTR, also the states before round 3 that belong to this.
+    /// Returns the input block and the result of the cipher by the definition. For CTR, the input is the state before round 3.
     fn output(&self, expressions: &mut Expressions, cipher: &Cipher) -> (State, State) {
         let block: State = std::array::from_fn(|_| expressions.input(true));
         let output = match self.pass {

@@ -17,7 +17,7 @@ pub(super) enum Place {
     Number(i64),
     /// A constant: the bank, a register and an offset.
     Constant(u32, Option<Register>, i64),
-    /// An address: a register of a lane, a uniform register, and an offset. True if the register is a pair.
+    /// An address: a register of a lane, a uniform register, and an offset. True if the registers are pairs.
     Memory(Option<usize>, Option<usize>, i64, bool),
     Special(String),
     /// Barriers and other operands without data.
@@ -133,7 +133,7 @@ fn operand(text: &str) -> Option<Operand> {
     Some(Operand { place, is_negated, is_inverted: signs.contains('~') })
 }
 
-/// `R2.64+UR4+0x10`: the registers, the offset, and whether a register is a pair.
+/// `R2.64+UR4+0x10`: the registers, the offset, and whether the registers are pairs.
 fn address(inside: &str) -> Option<(Option<usize>, Option<usize>, i64, bool)> {
     let (mut base, mut uniform, mut offset, mut is_pair) = (None, None, 0, false);
     for part in inside.split('+') {

@@ -127,8 +127,9 @@ impl Expressions {
         }
     }
 
-    pub(super) fn atom_count(&self) -> usize {
-        self.table.atom_count()
+    /// The number of atoms stored for all sums: four bytes each.
+    pub(super) fn size(&self) -> usize {
+        self.table.size()
     }
 
     /// Marks the atoms that the last operation has made.

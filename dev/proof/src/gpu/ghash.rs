@@ -7,7 +7,7 @@
 use std::array::from_fn;
 use std::collections::HashMap;
 
-use super::cases::{compare, owned_bytes, public_bytes, segment};
+use super::cases::{SEGMENT_BYTES, compare, owned_bytes, public_bytes, segment};
 use super::definition::State;
 use super::expressions::{Bit, Expr, Expressions};
 use super::memory::{Access, Byte, Memory, known};
@@ -21,6 +21,9 @@ type Element = [Expr; 128];
 const TILE_BLOCKS: usize = 512;
 const LEVELS: usize = 4;
 const POWERS: usize = 33;
+
+/// The offset of the chaining state after the segment in a Segment.
+const NEXT: usize = SEGMENT_BYTES - 16;
 
 /// The exponents of the modulus of POLYVAL's field without x^0: x^128 + x^127 + x^126 + x^121 + 1.
 const MODULUS: [usize; 4] = [121, 126, 127, 128];
@@ -281,7 +284,7 @@ impl Hash {
             shared: 0,
         };
         run.warp(kernel, &launch, &mut memory, expressions)?;
-        let (name, start) = if is_only { ("the segment", 64) } else { ("the output", 16 * tile) };
+        let (name, start) = if is_only { ("the segment", NEXT) } else { ("the output", 16 * tile) };
         for buffer in &memory.buffers {
             let expected = |place| buffer.name == name && (start..start + 16).contains(&place);
             if let Some(place) = (0..buffer.bytes.len()).find(|i| buffer.is_written[*i] != expected(*i)) {
@@ -291,7 +294,8 @@ impl Hash {
         compare("the hash", &memory.buffer(name).bytes[start..start + 16], &right)
     }
 
-    /// The memory and the parameters of a launch.
+    /// The memory and the parameters of a launch. Each byte that is no input of the tile is a symbol with an owner of its own: a hash that
+    /// depends on such a byte is not equal to the definition.
     fn memory(
         &self,
         expressions: &mut Expressions,
@@ -299,13 +303,24 @@ impl Hash {
         state: &State,
         [factor, stride]: [State; 2],
     ) -> (Memory, Vec<u8>) {
-        let mut buffers =
-            [self.bytes, self.aad.unwrap_or(0), 0, 16 * self.blocks()].map(|len| vec![known(0); len]);
+        let byte = expressions.input(true);
+        let mut owner = LANES as u32;
+        let mut others = |len: usize| -> Vec<Byte> {
+            let mut other = || {
+                owner += 1;
+                byte.map(|expr| Bit { expr, owner })
+            };
+            (0..len).map(|_| other()).collect()
+        };
+        // Levels above 0 read hashes, and no data.
+        let [data, aad] =
+            [self.bytes, self.aad.unwrap_or(0)].map(|len| if self.level == 0 { len } else { 0 });
+        let mut buffers = [data, aad, 0, 16 * self.blocks()].map(&mut others);
         for (owner, input) in inputs {
             let bytes = owned_bytes(expressions, &input.block[..input.bytes], *owner);
             buffers[input.buffer][input.start..input.start + input.bytes].copy_from_slice(&bytes);
         }
-        let mut rows = vec![known(0); LEVELS * POWERS * 16];
+        let mut rows = others(LEVELS * POWERS * 16);
         let row = &mut rows[self.level * POWERS * 16..];
         for lane in 0..LANES {
             let bytes = owned_bytes(expressions, &factor, lane as u32 + 1);
@@ -317,7 +332,8 @@ impl Hash {
         let data = memory.add("the data", Access::Read, data, self.offset);
         let aad = memory.add("the associated data", Access::Read, aad, self.offset);
         let state = owned_bytes(expressions, state, 0);
-        let segment = segment(data, 0, self.bytes, 0, &state);
+        let mut segment = segment(data, 0, self.bytes, 0, &state);
+        segment[NEXT..].copy_from_slice(&others(16));
         let segment = memory.add("the segment", Access::Update, segment, 0);
         let numbers = |numbers: &[u64]| {
             public_bytes(numbers.iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>().as_flattened())
@@ -327,10 +343,14 @@ impl Hash {
         let first_input =
             memory.add("the first inputs", Access::Read, numbers(&[0, self.blocks() as u64]), 0);
         let hashes = memory.add("the hashes", Access::Read, hashes, 0);
-        let output = memory.add("the output", Access::Update, vec![known(0); 16 * tiles as usize], 0);
+        let output = memory.add("the output", Access::Update, others(16 * tiles as usize), 0);
         let rows = memory.add("the powers", Access::Read, rows, 0);
-        // An Extra: the addresses of the associated data and of the data, and members that this kernel does not use.
-        let extra = numbers(&[aad, self.aad.unwrap_or(0) as u64, 0, 0, data, 0, 0, 0]);
+        // An Extra: the address and the length of the associated data, 16 bytes that this kernel does not use, the address of the data, and
+        // again such bytes.
+        let mut extra = numbers(&[aad, self.aad.unwrap_or(0) as u64]);
+        extra.extend(others(16));
+        extra.extend(numbers(&[data]));
+        extra.extend(others(24));
         let extra = memory.add("the extra", Access::Read, extra, 0);
         let extra = if self.aad.is_some() { extra } else { 0 };
         let mut parameters = Vec::new();

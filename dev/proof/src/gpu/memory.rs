@@ -50,12 +50,11 @@ impl Memory {
     }
 
     fn find(&mut self, address: u64, len: usize) -> Result<(&mut Buffer, usize), String> {
-        let found = self.buffers.iter_mut().find(|buffer| {
-            address >= buffer.start && address + len as u64 <= buffer.start + buffer.bytes.len() as u64
+        let found = self.buffers.iter_mut().find_map(|buffer| {
+            let start = usize::try_from(address.checked_sub(buffer.start)?).ok()?;
+            (start.checked_add(len)? <= buffer.bytes.len()).then_some((buffer, start))
         });
-        let buffer = found.ok_or_else(|| format!("out of bounds: {len} bytes at {address:#x}"))?;
-        let start = (address - buffer.start) as usize;
-        Ok((buffer, start))
+        found.ok_or_else(|| format!("out of bounds: {len} bytes at {address:#x}"))
     }
 
     pub(super) fn load(&mut self, address: u64, len: usize) -> Result<Vec<Byte>, String> {
@@ -112,9 +111,8 @@ impl Shared {
     }
 
     fn bytes(&mut self, address: u64, len: usize) -> Result<&mut [SharedByte], String> {
-        let start = address as usize;
-        let is_system = start < SYSTEM_BYTES;
-        let bytes = self.0.get_mut(start..start + len).filter(|_| !is_system);
+        let start = usize::try_from(address).ok().filter(|start| *start >= SYSTEM_BYTES);
+        let bytes = start.and_then(|start| self.0.get_mut(start..start.checked_add(len)?));
         bytes.ok_or_else(|| format!("out of bounds: {len} bytes of shared memory at {address:#x}"))
     }
 

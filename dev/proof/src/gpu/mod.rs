@@ -46,16 +46,35 @@ struct Kernel {
     shared: usize,
 }
 
-/// What the runs of a proof have executed, and how many instructions a warp may execute.
+/// The limits of a run, which wrong code can exceed.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// The number of instructions of a warp.
+    steps: usize,
+    /// The number of atoms stored for all expressions.
+    size: usize,
+}
+
+/// The limits of code that has not been changed. The largest of the short runs stores 150 million atoms, 28 % of this limit (2 GiB).
+const LIMITS: Limits = Limits { steps: 1 << 20, size: 1 << 29 };
+
+/// What a proof has executed.
 struct Run {
     /// The number of executions of each instruction.
     visited: Vec<u32>,
-    most_steps: usize,
+    /// The number of atoms stored for all expressions.
+    size: usize,
+    limits: Limits,
 }
 
 impl Run {
-    fn new(kernel: &Kernel, most_steps: usize) -> Run {
-        Run { visited: vec![0; kernel.code.len()], most_steps }
+    fn new(kernel: &Kernel, limits: Limits) -> Run {
+        Run { visited: vec![0; kernel.code.len()], size: 0, limits }
+    }
+
+    /// True if the run ended because its expressions exceeded the limit.
+    fn is_too_large(&self) -> bool {
+        self.size > self.limits.size
     }
 
     fn warp(
@@ -65,12 +84,9 @@ impl Run {
         memory: &mut Memory,
         expressions: &mut Expressions,
     ) -> Result<(), String> {
-        warp::run(&kernel.code, launch, memory, expressions, &mut self.visited, self.most_steps)
+        warp::run(&kernel.code, launch, memory, expressions, self)
     }
 }
-
-/// More instructions than any warp executes.
-const MOST_STEPS: usize = 1 << 20;
 
 /// The entry points of all modules.
 type Kernels = BTreeMap<String, Kernel>;
@@ -110,14 +126,14 @@ pub fn prove(folder: &Path, options: &Options) -> Result<bool, String> {
     }
     let jobs = jobs::all(options.is_short);
     let start = Instant::now();
-    let done: Mutex<Vec<(usize, Vec<u32>)>> = Mutex::default();
+    let done: Mutex<Vec<(usize, Run)>> = Mutex::default();
     let numbers: Vec<usize> = (0..jobs.len()).collect();
     let failures = Mutex::new(0);
     parallel::for_each(&numbers, |number| {
         let job = &jobs[*number];
-        let result = job.kernel(&kernels).map(|kernel| job.run(kernel, MOST_STEPS));
+        let result = job.kernel(&kernels).map(|kernel| job.run(kernel, LIMITS));
         match result {
-            Ok((Ok(()), visited)) => done.lock().expect("no thread panics").push((*number, visited)),
+            Ok((Ok(()), run)) => done.lock().expect("no thread panics").push((*number, run)),
             Ok((Err(error), _)) | Err(error) => {
                 println!("FOUND: {job}\n    {error}");
                 *failures.lock().expect("no thread panics") += 1;
@@ -126,7 +142,12 @@ pub fn prove(folder: &Path, options: &Options) -> Result<bool, String> {
     });
     let (done, failures) = (done.into_inner().expect("no panic"), failures.into_inner().expect("no panic"));
     report(&kernels, &jobs, &done);
-    println!("{} proofs, {failures} failures, {} s", jobs.len(), start.elapsed().as_secs());
+    let largest = done.iter().map(|(_, run)| run.size).max().unwrap_or(0) / 1_000_000;
+    println!(
+        "{} proofs, {failures} failures, {} s; the largest stores {largest} million atoms",
+        jobs.len(),
+        start.elapsed().as_secs()
+    );
     if failures > 0 || options.mutants == 0 {
         return Ok(failures == 0);
     }
@@ -134,9 +155,9 @@ pub fn prove(folder: &Path, options: &Options) -> Result<bool, String> {
 }
 
 /// Prints the number of proofs of each entry point, and the number of its instructions that none of them has executed.
-fn report(kernels: &Kernels, jobs: &[Job], done: &[(usize, Vec<u32>)]) {
+fn report(kernels: &Kernels, jobs: &[Job], done: &[(usize, Run)]) {
     let mut totals: BTreeMap<String, (usize, Vec<u32>)> = BTreeMap::new();
-    for (number, visited) in done {
+    for (number, Run { visited, .. }) in done {
         let total = totals.entry(jobs[*number].function()).or_insert((0, vec![0; visited.len()]));
         total.0 += 1;
         total.1.iter_mut().zip(visited).for_each(|(sum, count)| *sum += count);

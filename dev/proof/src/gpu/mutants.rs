@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use super::code::{Instruction, Operand, PT, Place, RZ};
 use super::jobs::Job;
-use super::{Kernels, Options};
+use super::{Kernels, LIMITS, Limits, Options, Run};
 use crate::parallel;
 use crate::random::Random;
 
@@ -62,13 +63,21 @@ fn change(one: &Instruction, random: &mut Random) -> Option<(&'static str, Instr
             }
         }
         "dropped" => {
-            (changed.opcode, changed.guard) = ("NOP".into(), None);
+            // Not NOP, which is a barrier.
+            (changed.opcode, changed.guard) = ("BSYNC".into(), None);
             (changed.modifiers, changed.operands) = (Vec::new(), Vec::new());
         }
         _ => {
-            let is_predicate = |operand: &&mut Operand| matches!(operand.place, Place::Predicate((_, number)) if number != PT);
-            let mut places: Vec<_> =
-                changed.guard.iter_mut().chain(&mut changed.operands).filter(is_predicate).collect();
+            let is_predicate = |operand: &Operand| matches!(operand.place, Place::Predicate(_));
+            // Results have no sign: the first operand, and the predicates after it.
+            let results = 1 + changed.operands.iter().skip(1).take_while(|one| is_predicate(one)).count();
+            let sources = changed.operands.iter_mut().skip(results);
+            let mut places: Vec<_> = changed
+                .guard
+                .iter_mut()
+                .chain(sources)
+                .filter(|one| matches!(one.place, Place::Predicate((_, number)) if number != PT))
+                .collect();
             let count = places.len();
             let place = places.get_mut(random.below(count.max(1)))?;
             place.is_negated = !place.is_negated;
@@ -77,13 +86,59 @@ fn change(one: &Instruction, random: &mut Random) -> Option<(&'static str, Instr
     Some((kind, changed))
 }
 
-/// Runs the proofs on mutants, and prints those that no proof refutes. Returns their number.
-pub(super) fn survivors(
-    kernels: &Kernels,
-    jobs: &[Job],
-    done: &[(usize, Vec<u32>)],
-    options: &Options,
-) -> usize {
+/// The runs that execute the changed instruction. A run with few executions is likely to be short, and is therefore first.
+fn runs<'a>(mutant: &Mutant, jobs: &[Job], done: &'a [(usize, Run)]) -> Vec<(usize, &'a Run, usize)> {
+    let mut runs: Vec<_> = done
+        .iter()
+        .filter(|(job, run)| jobs[*job].function() == mutant.function && run.visited[mutant.index] > 0)
+        .map(|(job, run)| (run.visited.iter().map(|count| *count as usize).sum(), run, *job))
+        .collect();
+    runs.sort_by_key(|(steps, _, job)| (*steps, *job));
+    runs
+}
+
+/// What a mutant may use in a run in which the original executes this number of instructions. The wrong result of a
+/// circuit is not a sum of few atoms, so that the sums of later results can double with each round.
+fn limits(steps: usize, original: &Run) -> Limits {
+    Limits { steps: 2 * steps + 10_000, size: (3 * original.size + (1 << 22)).min(LIMITS.size) }
+}
+
+/// Runs the proofs on mutants, and prints the first failure of each. Returns the number of mutants without a failure.
+pub(super) fn survivors(kernels: &Kernels, jobs: &[Job], done: &[(usize, Run)], options: &Options) -> usize {
+    let mutants = choose(kernels, jobs, done, options);
+    let start = Instant::now();
+    // Mutants that no proof refutes, and those that only the limit of the expressions refutes.
+    let counts = Mutex::new((0, 0));
+    parallel::for_each(&mutants, |mutant| {
+        let mut kernel = kernels[&mutant.function].clone();
+        kernel.code[mutant.index] = mutant.changed.clone();
+        let failure = runs(mutant, jobs, done).into_iter().find_map(|(steps, original, job)| {
+            let (result, run) = jobs[job].run(&kernel, limits(steps, original));
+            result.err().map(|error| (error, run.is_too_large()))
+        });
+        let mut counts = counts.lock().expect("no thread panics");
+        match failure {
+            Some((error, is_too_large)) => {
+                println!("refuted: {mutant}\n    {error}");
+                counts.1 += usize::from(is_too_large);
+            }
+            None => {
+                println!("survives: {mutant}");
+                counts.0 += 1;
+            }
+        }
+    });
+    let (survivors, too_large) = counts.into_inner().expect("no thread panics");
+    println!(
+        "{} mutants, {survivors} of which no proof refutes, {} s; the expressions of {too_large} mutants exceeded the limit",
+        mutants.len(),
+        start.elapsed().as_secs()
+    );
+    survivors
+}
+
+/// Random changes of instructions that the runs have executed, in turn for each entry point.
+fn choose(kernels: &Kernels, jobs: &[Job], done: &[(usize, Run)], options: &Options) -> Vec<Mutant> {
     let mut random = Random(options.seed);
     let mut functions: Vec<String> = jobs.iter().map(Job::function).collect();
     functions.sort();
@@ -94,28 +149,10 @@ pub(super) fn survivors(
         let code = &kernels[&function].code;
         let index = random.below(code.len());
         let is_executed =
-            done.iter().any(|(job, visited)| jobs[*job].function() == function && visited[index] > 0);
+            done.iter().any(|(job, run)| jobs[*job].function() == function && run.visited[index] > 0);
         if let Some((kind, changed)) = change(&code[index], &mut random).filter(|_| is_executed) {
             mutants.push(Mutant { function, index, kind, changed, before: code[index].text.clone() });
         }
     }
-    let survivors = Mutex::new(0);
-    parallel::for_each(&mutants, |mutant| {
-        let mut kernel = kernels[&mutant.function].clone();
-        kernel.code[mutant.index] = mutant.changed.clone();
-        // A run with few executions is likely to be short.
-        let mut runs: Vec<_> = done
-            .iter()
-            .filter(|(job, visited)| jobs[*job].function() == mutant.function && visited[mutant.index] > 0)
-            .map(|(job, visited)| (visited.iter().map(|count| *count as usize).sum::<usize>(), *job))
-            .collect();
-        runs.sort_unstable();
-        if runs.iter().all(|(steps, job)| jobs[*job].run(&kernel, 2 * steps + 10_000).0.is_ok()) {
-            println!("survives: {mutant}");
-            *survivors.lock().expect("no thread panics") += 1;
-        }
-    });
-    let survivors = survivors.into_inner().expect("no thread panics");
-    println!("{} mutants, {survivors} of which no proof refutes", mutants.len());
-    survivors
+    mutants
 }

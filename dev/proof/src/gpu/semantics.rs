@@ -1,4 +1,4 @@
-//! The instructions of sm_90 that the kernels use, for one lane. Every other instruction is an error.
+//! The instructions of sm_90 that the kernels use, for one lane. Every other instruction, modifier and form of operands is an error.
 
 use super::code::{Instruction, Operand, PT, Place, RZ, URZ};
 use super::warp::{SECRET, Warp};
@@ -6,6 +6,57 @@ use super::word::{self, Word, ZERO};
 use crate::gpu::expressions::Bit;
 
 type Done = Result<(), String>;
+
+/// The instructions, and the modifiers that each of them may have. Those for uniform registers, whose names start with U, have the same
+/// modifiers.
+const MODIFIERS: [(&str, &[&str]); 31] = [
+    ("BRA", &["DIV"]),
+    ("BREAK", &[]),
+    ("BSSY", &[]),
+    ("BSYNC", &[]),
+    ("CS2R", &["32"]),
+    ("EXIT", &[]),
+    ("IADD3", &["X"]),
+    ("IMAD", &["IADD", "MOV", "SHL", "U32", "WIDE", "X"]),
+    ("ISETP", &["AND", "EQ", "EX", "GE", "GT", "LE", "LT", "NE", "OR", "U32"]),
+    ("LD", &["128", "64", "E", "U8"]),
+    ("LDC", &["64"]),
+    ("LDG", &["128", "64", "E", "U8"]),
+    ("LDS", &["128", "64", "U8"]),
+    ("LEA", &["HI", "X"]),
+    ("LOP3", &["LUT", "PAND"]),
+    ("MOV", &[]),
+    ("NOP", &[]),
+    ("PLOP3", &["LUT"]),
+    ("PRMT", &[]),
+    ("S2R", &[]),
+    ("S2UR", &[]),
+    ("SEL", &[]),
+    ("SHF", &["HI", "L", "R", "S32", "U32", "U64", "W"]),
+    ("SHFL", &["BFLY"]),
+    ("ST", &["128", "64", "E", "U8"]),
+    ("STG", &["128", "64", "E", "U8"]),
+    ("STS", &["128", "64", "U8"]),
+    ("VIADD", &[]),
+    ("VIADDMNMX", &["U32"]),
+    ("VIMNMX", &["U32"]),
+    ("WARPSYNC", &["ALL"]),
+];
+
+/// The opcode of the same instruction for registers of lanes.
+fn base(opcode: &str) -> &str {
+    opcode.strip_prefix('U').unwrap_or(opcode)
+}
+
+/// An error if the table does not have the instruction or one of its modifiers.
+pub(super) fn check(one: &Instruction) -> Done {
+    let name = base(&one.opcode);
+    let permitted = MODIFIERS.iter().find(|(opcode, _)| *opcode == name).map(|(_, permitted)| permitted);
+    match permitted {
+        Some(permitted) if one.modifiers.iter().all(|other| permitted.contains(&other.as_str())) => Ok(()),
+        _ => unknown(),
+    }
+}
 
 fn unknown<T>() -> Result<T, String> {
     Err("an instruction that the table does not have".into())
@@ -41,6 +92,10 @@ impl Warp<'_> {
         let word = self.plain_word(lane, operand, index)?;
         if !operand.is_negated && !operand.is_inverted {
             return Ok(word);
+        }
+        // The sign of a pair does not apply to each of its words.
+        if index > 0 {
+            return unknown();
         }
         let inverted = word.not(self.expressions);
         Ok(match operand.is_negated {
@@ -90,8 +145,7 @@ impl Warp<'_> {
 
     /// Executes an instruction that does not jump.
     pub(super) fn execute(&mut self, one: &Instruction, lane: usize) -> Done {
-        let opcode = one.opcode.as_str();
-        match opcode.strip_prefix('U').unwrap_or(opcode) {
+        match base(&one.opcode) {
             "LDG" | "LD" | "LDS" | "STG" | "ST" | "STS" => self.access(one, lane),
             "LOP3" => self.lop3(one, lane),
             "IADD3" | "VIADD" => self.add(one, lane),
@@ -159,7 +213,7 @@ impl Warp<'_> {
     fn multiply_add(&mut self, one: &Instruction, lane: usize) -> Done {
         let (to, carries, sources) = outputs(one)?;
         let [x, y, z, rest @ ..] = sources else { return unknown() };
-        if !carries.is_empty() || one.has("HI") || one.has("WIDE") && !one.has("U32") {
+        if !carries.is_empty() || one.has("WIDE") && (one.has("X") || !one.has("U32")) {
             return unknown();
         }
         let (x, y) = (self.word(lane, x, 0)?, self.word(lane, y, 0)?);
@@ -178,6 +232,9 @@ impl Warp<'_> {
     fn shift(&mut self, one: &Instruction, lane: usize) -> Done {
         let [to, low, count, high] = &one.operands[..] else { return unknown() };
         let (low, high) = (self.word(lane, low, 0)?, self.word(lane, high, 0)?);
+        if one.has("W") && one.has("U64") {
+            return unknown();
+        }
         let count = self.number(lane, count, 0)?;
         let most = if one.has("U64") { 63 } else { 32 };
         let count = if one.has("W") { count & 31 } else { count.min(most) };
@@ -188,9 +245,6 @@ impl Warp<'_> {
 
     fn permute(&mut self, one: &Instruction, lane: usize) -> Done {
         let [to, low, digits, high] = &one.operands[..] else { return unknown() };
-        if !one.modifiers.is_empty() {
-            return unknown();
-        }
         let (low, high) = (self.word(lane, low, 0)?, self.word(lane, high, 0)?);
         let digits = self.number(lane, digits, 0)?;
         self.set(lane, to, 0, word::permuted(&low, &high, digits))
@@ -235,7 +289,7 @@ impl Warp<'_> {
             numbers.push(u64::from(self.number(lane, &plain, 0)?));
         }
         let is_negated = words.first().is_some_and(|first| first.is_negated);
-        if is_negated && one.has("HI") || one.has("SX32") {
+        if is_negated && one.has("HI") {
             return unknown();
         }
         // The number that is shifted, and the addend. The sign applies to the shifted number.
@@ -291,10 +345,7 @@ impl Warp<'_> {
     }
 
     fn copy(&mut self, one: &Instruction, lane: usize) -> Done {
-        let [to, source, ..] = &one.operands[..] else { return unknown() };
-        if one.modifiers.iter().any(|modifier| modifier != "64" && modifier != "U32") {
-            return unknown();
-        }
+        let [to, source] = &one.operands[..] else { return unknown() };
         for index in 0..one.width() {
             let word = self.word(lane, source, index)?;
             self.set(lane, to, index, word)?;

@@ -6,18 +6,17 @@
 
 use std::collections::HashMap;
 
+use super::Run;
 use super::code::{Instruction, PT, Place, RZ, URZ};
 use super::expressions::{Bit, Expr, Expressions};
 use super::memory::{Memory, Shared, bytes_of, words_of};
+use super::semantics;
 use super::word::Word;
 
 pub(super) const LANES: usize = 32;
 
 /// The owners of values of registers that have not been written. Blocks have lower numbers.
 const FIRST_LANE: u32 = 1 << 31;
-
-/// A changed instruction can lead to expressions of any size. This number of atoms takes about 3 GB.
-const MOST_ATOMS: usize = 1 << 25;
 
 /// Where the parameters of a kernel begin in constant bank 0 (sm_90).
 const PARAMETERS: usize = 0x210;
@@ -62,14 +61,13 @@ pub(super) struct Warp<'a> {
 /// An instruction that depends on keys or data in a way that it must not.
 pub(super) const SECRET: &str = "depends on a secret";
 
-/// Runs a warp to its end. `visited` counts the executions of each instruction.
+/// Runs a warp to its end, or until it exceeds a limit of the run.
 pub(super) fn run(
     code: &[Instruction],
     launch: &Launch,
     memory: &mut Memory,
     expressions: &mut Expressions,
-    visited: &mut [u32],
-    most_steps: usize,
+    run: &mut Run,
 ) -> Result<(), String> {
     let mut bank = vec![0; PARAMETERS];
     for (place, value) in [(0, launch.threads), (4, 1), (8, 1), (12, launch.blocks), (16, 1), (20, 1)] {
@@ -98,26 +96,28 @@ pub(super) fn run(
         uniform_predicates: NOT_WRITTEN,
     };
     let index: HashMap<u64, usize> = code.iter().enumerate().map(|(i, one)| (one.address, i)).collect();
-    for _ in 0..most_steps {
+    for _ in 0..run.limits.steps {
         let Some(at) = warp.lanes.iter().filter_map(|lane| lane.at).min() else {
             return match warp.shared.first_secret() {
                 Some(place) => Err(format!("shared memory holds a secret at the end: at {place:#x}")),
                 None => Ok(()),
             };
         };
-        if warp.expressions.atom_count() > MOST_ATOMS {
-            return Err(format!("more than {MOST_ATOMS} atoms"));
+        run.size = warp.expressions.size();
+        if run.size > run.limits.size {
+            return Err(format!("expressions grow beyond {} atoms", run.limits.size));
         }
         let one = code.get(at).ok_or("the end of the code")?;
-        visited[at] += 1;
+        run.visited[at] += 1;
         warp.step(one, at, &index)
             .map_err(|error| format!("{error}: /*{:04x}*/ {}", one.address, one.text))?;
     }
-    Err(format!("more than {most_steps} instructions"))
+    Err(format!("more than {} instructions", run.limits.steps))
 }
 
 impl Warp<'_> {
     fn step(&mut self, one: &Instruction, at: usize, index: &HashMap<u64, usize>) -> Result<(), String> {
+        semantics::check(one)?;
         let there: Vec<usize> = (0..LANES).filter(|lane| self.lanes[*lane].at == Some(at)).collect();
         let guard = one.guard.iter().chain(if one.opcode == "BRA" { &one.operands[..] } else { &[] });
         let predicates: Vec<_> = guard.filter(|guard| matches!(guard.place, Place::Predicate(_))).collect();
@@ -204,8 +204,14 @@ impl Warp<'_> {
         let [Some(data), Some(place)] = places.map(|index| one.operands.get(index)) else {
             return Err("unknown form".into());
         };
-        let Place::Memory(base, uniform, offset, _) = place.place else { return Err("unknown form".into()) };
+        let Place::Memory(base, uniform, offset, is_pair) = place.place else {
+            return Err("unknown form".into());
+        };
+        // Addresses of global memory have 64 bits, those of shared memory 32.
         let is_wide = space != Some('S');
+        if is_pair != is_wide {
+            return Err("unknown form".into());
+        }
         let pair = |low: &Word, high: &Word| -> Result<u64, String> {
             let (low, high) = (low.number(), if is_wide { high.number() } else { Some(0) });
             let (Some(low), Some(high)) = (low, high) else { return Err(format!("an address {SECRET}")) };

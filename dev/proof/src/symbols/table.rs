@@ -143,6 +143,11 @@ impl Table {
         self.next as usize
     }
 
+    /// The number of atoms stored for all sums. An atom is counted once for each sum that contains it.
+    pub(crate) fn size(&self) -> usize {
+        self.atoms.len()
+    }
+
     /// A byte of eight new atoms: an input, or the result of an operation that the domain does not know.
     pub fn input(&mut self) -> Symbol {
         std::array::from_fn(|_| self.atom())
