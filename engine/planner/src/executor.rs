@@ -6,6 +6,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stre
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_modes::Executor;
 
+use crate::candidates::Wanted;
 use crate::planner::Planner;
 use crate::timing::Shape;
 
@@ -15,8 +16,13 @@ impl Planner {
     fn run_pass_on(&self, stream: Stream, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
         let Some(first) = segments.first() else { return Ok(()) };
         let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
-        let resident = first.data.device();
-        match self.plan(Operation::Pass(pass), first.key.size(), shape, resident) {
+        let (operation, key, resident) = (Operation::Pass(pass), first.key.size(), first.data.device());
+        if matches!(first.data, Data::Host(_))
+            && let Some((device, kernel)) = self.sole(operation, key, shape.bytes)
+        {
+            return self.finished(device.submit(kernel, Work { stream, task: Task::Pass(pass, segments) }));
+        }
+        match self.choose(Wanted { operation, key, shape, resident, trusted_only: false }) {
             Ok(plan) => plan.run(Work { stream, task: Task::Pass(pass, segments) }),
             Err(error @ Error::Unsupported { .. }) if resident.is_none() => {
                 self.assistant(pass, shape.bytes).ok_or(error)?.run_pass_on(stream, pass, segments)
@@ -35,7 +41,14 @@ impl Planner {
     ) -> Result<bool> {
         let Some(first) = messages.first() else { return Ok(true) };
         let shape = Shape::of(messages.iter().map(|message| message.data.len()));
-        match self.plan(Operation::Fused(fused), first.key.size(), shape, first.data.device()) {
+        let (operation, key, resident) = (Operation::Fused(fused), first.key.size(), first.data.device());
+        if matches!(first.data, Data::Host(_))
+            && let Some((device, kernel)) = self.sole(operation, key, shape.bytes)
+        {
+            let work = Work { stream, task: Task::Fused(fused, messages) };
+            return self.finished(device.submit(kernel, work)).map(|()| true);
+        }
+        match self.choose(Wanted { operation, key, shape, resident, trusted_only: false }) {
             Ok(plan) => plan.run(Work { stream, task: Task::Fused(fused, messages) }).map(|()| true),
             Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),
             Err(error) => Err(error),

@@ -382,21 +382,32 @@ impl Planner {
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
         let wanted = Wanted { operation, key, shape: work.into(), resident, trusted_only: false };
-        self.sole(wanted).map_or_else(|| self.choose(wanted), Ok)
+        if resident.is_none()
+            && let Some((device, kernel)) = self.sole(operation, key, wanted.shape.bytes)
+        {
+            return Ok(Plan { planner: self, device, kernel, queued: None });
+        }
+        self.choose(wanted)
     }
 
-    /// The plan for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be the fastest, and
-    /// discovery is not due. A choice would take a large part of the time of short work. This function counts the estimated time of the
-    /// work, so it must be called once for each call.
+    /// The device and the kernel for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be
+    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work. This function counts the
+    /// estimated time of the work. If it returns `None`, the caller therefore calls [`Planner::choose`] and not [`Planner::plan`], which
+    /// would count the time again.
     #[inline]
-    fn sole(&self, Wanted { operation, key, shape, resident, .. }: Wanted) -> Option<Plan<'_>> {
+    pub(crate) fn sole(
+        &self,
+        operation: Operation,
+        key: KeySize,
+        bytes: usize,
+    ) -> Option<(&dyn Device, KernelId)> {
         let table = self.table();
-        let (candidate, ns_per_byte) = table.choice(operation, key).sole().filter(|_| resident.is_none())?;
+        let (candidate, ns_per_byte) = table.choice(operation, key).sole()?;
         let has_choice = table.has_rivals() || table.has_failures() || self.decisions.is_some();
-        if has_choice || self.count_sole_work(shape.bytes, ns_per_byte) {
+        if has_choice || self.count_sole_work(bytes, ns_per_byte) {
             return None;
         }
-        Some(self.plan_of(table, candidate))
+        Some((&*table.entry_of(candidate).device, candidate.kernel))
     }
 
     /// Adds the estimated time of work on the only known device to the total time. Returns true if a kernel has to be chosen,
@@ -415,7 +426,7 @@ impl Planner {
     /// Waits for work. If the device fails, counts the failure. Usually the device has already finished; this case is
     /// handled first, so that the large value of a pending completion is not copied.
     #[inline]
-    fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
+    pub(crate) fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
         let outcome = match submitted {
             Ok(Completion::Done) => return Ok(()),
             Ok(pending) => pending.wait(),
@@ -429,7 +440,7 @@ impl Planner {
     }
 
     /// The fastest candidate, without the shortcut of [`Planner::sole`].
-    fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
+    pub(crate) fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
         let Wanted { operation, key, shape, resident, .. } = wanted;
         let mut table = self.table();
         if resident.is_some_and(|id| table.entry(id).is_none()) {
