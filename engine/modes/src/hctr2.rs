@@ -54,7 +54,8 @@ impl Hctr2Key {
 /// Encrypts or decrypts a message of at least 16 bytes. The tweak may have any length.
 ///
 /// # Errors
-/// [`Error::DataLength`], with the message unchanged; errors of devices. After an error of a device, the output is invalid.
+/// [`lockstep_core::Error::DataLength`], with the message unchanged; errors of devices. After an error of a device, the output is
+/// invalid.
 pub fn run(
     executor: &dyn Executor,
     direction: Direction,
