@@ -291,7 +291,7 @@ impl Expressions {
         self.table.sum(&terms)
     }
 
-    /// The byte of which the expression is a function, and the function.
+    /// The expression is a function of one byte: the byte, and the function.
     pub(super) fn view(&mut self, expr: Expr) -> Option<(u32, Truth)> {
         if let Some(view) = self.views.get(&expr) {
             return *view;
@@ -434,7 +434,7 @@ impl Expressions {
         result
     }
 
-    /// A bit of which nothing is known.
+    /// An unknown bit.
     pub(super) fn unknown(&mut self) -> Bit {
         Bit { expr: self.atom(false), owner: 0 }
     }

@@ -66,7 +66,7 @@ impl fmt::Display for Job {
     }
 }
 
-/// A counter of which only the last two bytes change, and one that wraps in all bytes in the first tile.
+/// In the first counter, only the last two bytes change. The second wraps in all bytes in the first tile.
 const COUNTERS: [u128; 2] = [0x0123_4567_89ab_cdef_0011_2233_4455_1240, u128::MAX - 500];
 
 fn message(bytes: usize, offset: u64, in_place: bool, key: usize, counter: u128) -> Message {

@@ -16,11 +16,11 @@ pub(super) fn known(value: u8) -> Byte {
 pub(super) enum Access {
     /// An input, which may not be written.
     Read,
-    /// An output, every byte of which must be written.
+    /// An output. The kernel must write every byte.
     Write,
-    /// Data that are processed in place: an input, every byte of which must be written.
+    /// Data that are processed in place: an input. The kernel must write every byte.
     InPlace,
-    /// An input, of which any bytes may be written.
+    /// An input. The kernel may write any byte.
     Update,
 }
 
