@@ -141,7 +141,7 @@ struct Gcm<K: Kernel> {
 pub(super) fn new<K: Kernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Context>> {
     let _entry = Entry::of(kernel);
     let keys = Keys::new(kernel, key)?;
-    Some(boxed::try_new(|| Gcm { keys, state: State::IDLE })?)
+    Some(boxed::try_new(|| Gcm { keys, state: State::idle() })?)
 }
 
 /// See [`InlineKernel::expands_in_place`](super::InlineKernel::expands_in_place).
@@ -230,7 +230,7 @@ impl<K: Kernel> Context for Gcm<K> {
         let _entry = Entry::of(self.keys.kernel);
         let keys = if self.keys.complete() { self.keys.clone() } else { self.keys.separate()? };
         // The state is copied from heap to heap, without a copy on the stack.
-        let mut copy = boxed::try_new(|| Gcm { keys, state: State::IDLE })?;
+        let mut copy = boxed::try_new(|| Gcm { keys, state: State::idle() })?;
         copy.state.copy_from(&self.state);
         Some(copy)
     }

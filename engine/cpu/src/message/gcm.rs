@@ -45,13 +45,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state before the first message. A constant is written to its place, whereas the result of a function would be copied to it.
-    pub(crate) const IDLE: State = State {
-        hash: Hash::EMPTY,
-        counter: GcmCounter { block: Wiped::zero(), is_public: false },
-        lacks_mask: false,
-        encrypted: Wiped::zero(),
-    };
+    /// The state before the first message. With a constant in its place, a single message of 256 bytes takes 5 to 10 ns longer on
+    /// Sapphire Rapids.
+    #[inline]
+    pub(crate) fn idle() -> State {
+        let counter = GcmCounter { block: Wiped::zero(), is_public: false };
+        State { hash: Hash::new(), counter, lacks_mask: false, encrypted: Wiped::zero() }
+    }
 
     /// Replaces this state by a copy of another. Secrets are copied to their final place only.
     #[inline]
@@ -319,9 +319,9 @@ pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
 /// Processes messages one after another, or in groups if each has its own key.
 pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
-        return cached(kernel, &mut { State::IDLE }, message);
+        return cached(kernel, &mut State::idle(), message);
     }
-    let (mut places, mut state) = (Places::new(), State::IDLE);
+    let (mut places, mut state) = (Places::new(), State::idle());
     while !messages.is_empty() {
         let once = messages.iter().enumerate().take(GROUP).take_while(|(i, message)| {
             let is_next = messages.get(i + 1).is_some_and(|next| std::ptr::eq(next.key, message.key));

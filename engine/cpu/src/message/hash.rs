@@ -64,6 +64,12 @@ impl<const GHASH: bool> Hash<GHASH> {
     /// The hash of no bytes.
     pub(super) const EMPTY: Self = Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 };
 
+    /// The same as [`Hash::EMPTY`], which the compiler builds apart and copies; see [`State::idle`](super::gcm::State::idle).
+    #[inline]
+    pub(super) fn new() -> Self {
+        Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 }
+    }
+
     /// Replaces this hash by a copy of another. Secrets are copied to their final place only.
     #[inline]
     pub(super) fn copy_from(&mut self, other: &Self) {

@@ -10,7 +10,7 @@ fn tag_of(context: &mut dyn Context) -> Block {
 }
 
 fn check<K: Kernel + 'static>(kernel: K) {
-    let context = || Gcm { keys: Keys::new(kernel, &[3; 16]).unwrap(), state: State::IDLE };
+    let context = || Gcm { keys: Keys::new(kernel, &[3; 16]).unwrap(), state: State::idle() };
     let expected = tag_of(&mut context());
     // While another thread computes the powers, a context neither waits for that thread nor reads its keys.
     let original = context();
