@@ -31,10 +31,23 @@ pub(crate) trait Member: Kernel {
     fn outcome(self) -> &'static AtomicU8;
     /// This kernel as any kernel.
     fn any(self) -> AnyKernel;
-    /// A schedule of this kernel as any key.
-    fn key(self, schedule: Self::Schedule) -> AnyKey;
-    /// The schedule of a key, if it belongs to this kernel.
-    fn schedule_of(self, key: &AnyKey) -> Option<&Self::Schedule>;
+    /// A value in the format of this kernel.
+    fn wrap<F: Format>(self, value: F::Of<Self>) -> Any<F>;
+    /// The value, if it is in the format of this kernel.
+    fn value_of<F: Format>(self, any: &Any<F>) -> Option<&F::Of<Self>>;
+}
+
+/// The types of a value in the formats of the kernels.
+pub(crate) trait Format {
+    /// The type for a kernel.
+    type Of<K: Kernel>;
+}
+
+/// A kernel and round keys in its format.
+pub(crate) struct Schedules;
+
+impl Format for Schedules {
+    type Of<K: Kernel> = (K, K::Schedule);
 }
 
 /// `$` is passed in, so that the generated macros can have parameters of their own.
@@ -47,9 +60,9 @@ macro_rules! kernels {
             $($(#[$cfg])* $kernel($kernel),)*
         }
 
-        /// A kernel and a key in its format. This is an enum because a predicted branch costs less than a virtual call.
-        pub(crate) enum AnyKey {
-            $($(#[$cfg])* $kernel($kernel, <$kernel as Kernel>::Schedule),)*
+        /// A value in the format of one of the kernels. This is an enum because a predicted branch costs less than a virtual call.
+        pub(crate) enum Any<F: Format> {
+            $($(#[$cfg])* $kernel(F::Of<$kernel>),)*
         }
 
         /// Evaluates an expression with the token of an [`AnyKernel`].
@@ -61,11 +74,11 @@ macro_rules! kernels {
             };
         }
 
-        /// Evaluates an expression with the kernel and the schedule of an [`AnyKey`].
-        macro_rules! with_key {
-            ($d any:expr, ($d kernel:ident, $d schedule:pat) => $d call:expr) => {
+        /// Evaluates an expression with the value of an [`Any`].
+        macro_rules! with_any {
+            ($d any:expr, $d value:pat => $d call:expr) => {
                 match $d any {
-                    $($(#[$cfg])* $crate::kernels::AnyKey::$kernel($d kernel, $d schedule) => $d call,)*
+                    $($(#[$cfg])* $crate::kernels::Any::$kernel($d value) => $d call,)*
                 }
             };
         }
@@ -93,14 +106,14 @@ macro_rules! kernels {
             }
 
             #[inline(always)]
-            fn key(self, schedule: Self::Schedule) -> AnyKey {
-                AnyKey::$kernel(self, schedule)
+            fn wrap<F: Format>(self, value: F::Of<Self>) -> Any<F> {
+                Any::$kernel(value)
             }
 
             #[inline(always)]
-            fn schedule_of(self, key: &AnyKey) -> Option<&Self::Schedule> {
-                match key {
-                    AnyKey::$kernel(_, schedule) => Some(schedule),
+            fn value_of<F: Format>(self, any: &Any<F>) -> Option<&F::Of<Self>> {
+                match any {
+                    Any::$kernel(value) => Some(value),
                     #[allow(unreachable_patterns, reason = "there may be one kernel only")]
                     _ => None,
                 }
@@ -123,7 +136,7 @@ kernels! { $
 }
 
 #[allow(clippy::single_component_path_imports, reason = "the macros get paths")]
-pub(crate) use {with_kernel, with_key};
+pub(crate) use {with_any, with_kernel};
 
 impl AnyKernel {
     /// The name by which users select the kernel.

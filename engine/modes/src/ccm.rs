@@ -6,9 +6,11 @@
 use crate::absorb::Side;
 use crate::composed;
 use crate::executor::Executor;
-use crate::incremental::{CtrMac, Planned};
+use crate::incremental::CtrMac;
 use crate::message::Direction;
+use crate::run_pass;
 use lockstep_core::Result;
+use lockstep_core::data::Data;
 use lockstep_core::lengths::{Lengths, check_limit};
 use lockstep_core::work::{AeadMessage, Pass};
 
@@ -27,16 +29,20 @@ pub const TAGS: Lengths = Lengths {
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     // The capacity is reserved, because a vector that grows would leave copies of MACs that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
+    let mut starts = Vec::with_capacity(messages.len());
     for message in &*messages {
-        // The input of the MAC before the data is short, so it is processed message by message, in one pass.
         let (aad, data) = (message.aad.len() as u64, message.data.len() as u64);
-        let mut state = CtrMac::ccm(message.nonce);
-        let (header, len) = state.ccm_prefix(message.tag.len(), aad, data);
-        let mut blocks = [&header[..len], message.aad].concat();
+        let state = CtrMac::ccm(message.nonce);
+        let (first, length, bytes) = state.ccm_prefix(message.tag.len(), aad, data);
+        let mut blocks = [&first[..], &length[16 - bytes..], message.aad].concat();
         blocks.resize(blocks.len().next_multiple_of(16), 0);
-        state.aad(&mut Planned::new(executor, message.key), &blocks)?;
+        starts.push(blocks);
         states.push(state);
     }
+    let parts = messages.iter().zip(&mut states).zip(&starts);
+    let parts =
+        parts.map(|((message, state), start)| (message.key, &mut state.mac.state, Data::read_only(start)));
+    run_pass(executor, Pass::CbcMac, parts)?;
     composed::run(executor, direction, Pass::Ctr, Side::Input, messages, states)
 }
 

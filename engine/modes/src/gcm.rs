@@ -62,7 +62,8 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
         let mut state = CtrMac::gcm(first_counter(executor, message.key, message.nonce)?);
         let mut keyed = Planned::new(executor, message.key);
         state.aad(&mut keyed, message.aad)?;
-        state.pad(&mut keyed)?;
+        state.pad();
+        state.mac.flush(&mut keyed)?;
         states.push(state);
     }
     composed::run(executor, direction, Pass::Ctr32, Side::Output, messages, states)

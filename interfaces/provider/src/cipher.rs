@@ -86,6 +86,22 @@ impl Common {
     }
 }
 
+/// Copies an IV, which usually has USUAL bytes. This length is a constant, so the copy is made by stores of words, which the processor can
+/// forward to later loads. If the other lengths were not copied by another function, the compiler would join both copies to a call of
+/// `memcpy`.
+#[inline(always)]
+fn copy_iv<const USUAL: usize>(iv: &[u8], place: &mut [u8]) {
+    #[cold]
+    #[inline(never)]
+    fn copy_other(iv: &[u8], place: &mut [u8]) {
+        place[..iv.len()].copy_from_slice(iv);
+    }
+    match <&[u8; USUAL]>::try_from(iv) {
+        Ok(iv) => place[..USUAL].copy_from_slice(iv),
+        Err(_) => copy_other(iv, place),
+    }
+}
+
 /// The library's mode that corresponds to a mode of OpenSSL. Only for modes that [`Blocks`] or [`Streams`] processes.
 ///
 /// # Panics

@@ -275,7 +275,12 @@ impl MacExecutor for Runner<'_> {
         Ok(())
     }
 
-    fn takes_whole(&self, len: usize) -> bool {
-        self.key.is_large(len)
+    #[inline(always)]
+    fn ccm(&mut self, encrypts: bool, mac: &mut Block, first: &Block, data: Span<'_>) -> bool {
+        let is_small = !self.key.is_large(data.len());
+        if is_small {
+            self.key.inline.ccm(encrypts, mac, first, data);
+        }
+        is_small
     }
 }

@@ -1,23 +1,30 @@
-//! Incremental GCM: checks the order of calls and the limits on lengths. The keys and the state are in `context`.
+//! Incremental GCM: checks the order of calls and the limits on lengths. The keys are in `context`.
 
-use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA};
-use lockstep_core::work::Tag;
+use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, tags_match};
+use lockstep_core::work::{Status, Tag};
 
 use super::InlineKernel;
-use super::context::{self, Context};
+use super::context::{GcmKeys, Keys, message_key};
 use super::key::is_key_length;
+use crate::kernel::boxed;
+use crate::kernel::entry::Entry;
+use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Span};
-use crate::kernels::with_kernel;
-use crate::message::gcm::Ctr32;
+use crate::kernels::{Any, Member, with_any, with_kernel};
+use crate::message::gcm::{Ctr32, State};
 
-/// Incremental GCM; keys and state are zeroed on drop.
+/// Incremental GCM; keys and state are on the heap, and are zeroed on drop.
 ///
 /// A message is one call of [`start`](InlineGcm::start), any number of [`aad`](InlineGcm::aad), any number of
 /// [`update`](InlineGcm::update) with pieces of any length, and one `finish_seal` or `finish_open`. A call out of order, or
 /// beyond the limits of GCM, is refused and changes nothing. Decryption returns plaintext before the tag is checked, and
 /// the reuse of a nonce is not detected.
-pub struct InlineGcm {
-    gcm: Box<dyn Context>,
+pub struct InlineGcm(Box<Parts>);
+
+/// The keys and the state of a message.
+struct Parts {
+    keys: Any<GcmKeys>,
+    state: State,
     phase: Phase,
     encrypt: bool,
     /// Number of bytes so far: of additional data in `aad`, of data in `data`.
@@ -36,14 +43,38 @@ enum Phase {
     Data,
 }
 
+/// Evaluates an expression with the key and the state of an [`InlineGcm`].
+macro_rules! with_state {
+    ($gcm:expr, ($key:ident, $state:ident) => $call:expr) => {{
+        let Parts { keys, state: $state, .. } = &mut *$gcm.0;
+        with_any!(keys, keys => {
+            let _entry = Entry::of(keys.kernel);
+            let $key = &mut message_key(keys);
+            $call
+        })
+    }};
+}
+
 impl InlineGcm {
     /// `None` if the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
         if !is_key_length(key.len()) {
             return None;
         }
-        let gcm = with_kernel!(kernel.0, kernel => context::new(kernel, key)?);
-        Some(InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
+        let keys = with_kernel!(kernel.0, kernel => {
+            let _entry = Entry::of(kernel);
+            kernel.wrap(Keys::new(kernel, key)?)
+        });
+        InlineGcm::idle(keys)
+    }
+
+    /// A context between two messages; `None` if memory cannot be allocated.
+    #[inline(always)]
+    fn idle(keys: Any<GcmKeys>) -> Option<InlineGcm> {
+        let parts = || {
+            Some(Parts { keys, state: State::idle(), phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
+        };
+        boxed::try_new(parts).map(InlineGcm)
     }
 
     /// Replaces the key and ends the current message; keys of copies do not change. Returns false and changes nothing if the
@@ -53,76 +84,80 @@ impl InlineGcm {
         if !is_key_length(key.len()) {
             return false;
         }
-        let done = self.gcm.set_key(key);
-        self.phase = if done { Phase::Between } else { Phase::Keyless };
+        let done = with_any!(&mut self.0.keys, keys => {
+            let _entry = Entry::of(keys.kernel);
+            Keys::replace(keys, key)
+        });
+        self.0.phase = if done { Phase::Between } else { Phase::Keyless };
         done
     }
 
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
     /// no key is set.
     pub fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {
-        if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD_OR_IV {
+        if self.0.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD_OR_IV {
             return false;
         }
-        self.gcm.start(iv);
-        self.phase = Phase::Aad;
-        (self.encrypt, self.aad, self.data) = (encrypt, 0, 0);
+        with_state!(self, (key, state) => state.start(key, iv));
+        self.0.phase = Phase::Aad;
+        (self.0.encrypt, self.0.aad, self.0.data) = (encrypt, 0, 0);
         true
     }
 
     /// Adds additional data, which precede the data. False if refused.
     pub fn aad(&mut self, aad: &[u8]) -> bool {
-        if self.phase != Phase::Aad || aad.len() as u64 > MAX_AAD_OR_IV - self.aad {
+        if self.0.phase != Phase::Aad || aad.len() as u64 > MAX_AAD_OR_IV - self.0.aad {
             return false;
         }
-        self.aad += aad.len() as u64;
-        self.gcm.aad(aad);
+        self.0.aad += aad.len() as u64;
+        with_state!(self, (key, state) => state.aad(key, aad));
         true
     }
 
     /// Encrypts or decrypts data of any length. False if refused.
     pub fn update(&mut self, data: Span<'_>) -> bool {
-        self.update_with(data, None)
+        self.update_by(data, None)
     }
 
     /// Like [`update`](InlineGcm::update), but calls `ctr32` for CTR over whole blocks. `ctr32` must behave like
     /// [`InlineKey::ctr32`](super::InlineKey::ctr32), but may process a part of the blocks and return the rest, which this key then
     /// processes. It is called at most once with the blocks of the data and `true`, and then at most once with one block of zeros and
     /// `false`: that block becomes the keystream of an incomplete block.
-    pub fn update_by(
-        &mut self,
-        data: Span<'_>,
-        ctr32: &mut dyn for<'d> FnMut(&mut Block, Span<'d>, bool) -> Option<Span<'d>>,
-    ) -> bool {
-        self.update_with(data, Some(ctr32))
-    }
-
-    #[inline(always)]
-    fn update_with(&mut self, data: Span<'_>, ctr32: Option<Ctr32<'_>>) -> bool {
-        if !matches!(self.phase, Phase::Aad | Phase::Data) || data.len() as u64 > MAX_DATA - self.data {
+    // A function of its own, because it contains the code of all kernels.
+    #[inline(never)]
+    pub fn update_by(&mut self, data: Span<'_>, ctr32: Option<Ctr32<'_>>) -> bool {
+        if !matches!(self.0.phase, Phase::Aad | Phase::Data) || data.len() as u64 > MAX_DATA - self.0.data {
             return false;
         }
         if data.is_empty() {
             return true;
         }
-        let first = std::mem::replace(&mut self.phase, Phase::Data) == Phase::Aad;
-        self.data += data.len() as u64;
-        self.gcm.update(first, self.encrypt, data, ctr32);
+        if std::mem::replace(&mut self.0.phase, Phase::Data) == Phase::Aad {
+            self.0.state.end_aad();
+        }
+        self.0.data += data.len() as u64;
+        let encrypt = self.0.encrypt;
+        with_state!(self, (key, state) => state.update(key, encrypt, data, ctr32));
         true
     }
 
     /// Ends the current message if it has the given direction. Returns false if no such message is in progress.
     fn end(&mut self, encrypt: bool) -> bool {
-        let under_way = matches!(self.phase, Phase::Aad | Phase::Data) && self.encrypt == encrypt;
+        let under_way = matches!(self.0.phase, Phase::Aad | Phase::Data) && self.0.encrypt == encrypt;
         if under_way {
-            self.phase = Phase::Between;
+            self.0.phase = Phase::Between;
         }
         under_way
     }
 
     /// Ends an encryption and returns the full tag. `None` if no encryption is in progress.
     pub fn finish_seal(&mut self) -> Option<Block> {
-        self.end(true).then(|| self.gcm.tag(self.aad, self.data))
+        let (ends, lengths) = (self.end(true), (self.0.aad, self.0.data));
+        ends.then(|| {
+            let mut tag = [0; 16];
+            with_state!(self, (key, state) => state.tag(key, lengths, &mut tag));
+            tag
+        })
     }
 
     /// Ends a decryption. True if `tag` equals the computed tag or its first 1 to 15 bytes. The comparison is constant-time. A
@@ -131,7 +166,13 @@ impl InlineGcm {
         if !(1..=16).contains(&tag.len()) || !self.end(false) {
             return false;
         }
-        self.gcm.verify(self.aad, self.data, tag)
+        let lengths = (self.0.aad, self.0.data);
+        with_state!(self, (key, state) => {
+            // The right tag of a forged message is a secret.
+            let mut computed = Wiped::<1>::zero();
+            state.tag(key, lengths, &mut computed[0]);
+            tags_match(&computed[0], tag)
+        })
     }
 
     /// Processes a whole message in one call, which takes less time than the separate calls; the current message ends. Encrypts data and
@@ -142,19 +183,29 @@ impl InlineGcm {
             && iv.len().max(aad.len()) as u64 <= MAX_AAD_OR_IV
             && data.len() as u64 <= MAX_DATA
             && (1..=16).contains(&tag.len());
-        if self.phase == Phase::Keyless || !has_right_lengths {
+        if self.0.phase == Phase::Keyless || !has_right_lengths {
             return None;
         }
-        self.phase = Phase::Between;
-        Some(self.gcm.message(iv, aad, data, tag))
+        self.0.phase = Phase::Between;
+        Some(with_state!(self, (key, state) => {
+            state.start(key, iv);
+            state.whole(key, None, aad, data, tag) == Status::Done
+        }))
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated. Copies share the key, with all powers of
     /// H; the first copy of a context computes them. The key is wiped when no context uses it any more. Several threads may copy
     /// a context at the same time.
     pub fn duplicate(&self) -> Option<InlineGcm> {
-        let InlineGcm { phase, encrypt, aad, data, .. } = *self;
-        Some(InlineGcm { gcm: self.gcm.duplicate()?, phase, encrypt, aad, data })
+        with_any!(&self.0.keys, keys => {
+            let kernel = keys.kernel;
+            let _entry = Entry::of(kernel);
+            let mut copy = InlineGcm::idle(kernel.wrap(Keys::share(keys)?))?;
+            // The state is copied from heap to heap, without a copy on the stack.
+            copy.0.state.copy_from(&self.0.state);
+            Parts { phase: copy.0.phase, encrypt: copy.0.encrypt, aad: copy.0.aad, data: copy.0.data, .. } = *self.0;
+            Some(copy)
+        })
     }
 }
 

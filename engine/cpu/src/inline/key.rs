@@ -7,7 +7,7 @@ use crate::kernel::boxed::Shared;
 use crate::kernel::entry::Entry;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Span};
-use crate::kernels::{AnyKey, Member, with_kernel, with_key};
+use crate::kernels::{Any, Member, Schedules, with_any, with_kernel};
 
 /// A key, expanded for one kernel. The key and the round keys are on the heap, so that a move leaves no copy of them. Clones share
 /// them; they are zeroed when the last clone is dropped.
@@ -16,7 +16,7 @@ pub struct InlineKey(Shared<Expanded>);
 
 /// A key in the format of a kernel, and its bytes.
 struct Expanded {
-    key: AnyKey,
+    key: Any<Schedules>,
     bytes: Wiped<2>,
     len: usize,
     /// True if the round keys of decryption have been expanded.
@@ -35,7 +35,7 @@ macro_rules! modes {
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
                 $(assert!(!$inverse || self.0.decrypts, "the key must be expanded for decryption");)?
-                with_key!(self.any(), (kernel, schedule) => {
+                with_any!(self.any(), (kernel, schedule) => {
                     let _entry = Entry::of(*kernel);
                     kernel.$call(schedule, $($value),*);
                 })
@@ -69,7 +69,7 @@ impl InlineKey {
             let shared = self.clone();
             return self.set(shared.bytes(), true);
         };
-        with_key!(key, (kernel, schedule) => {
+        with_any!(key, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             kernel.expand_into(&bytes.as_flattened()[..*len], schedule);
         });
@@ -89,12 +89,15 @@ impl InlineKey {
             *self = blank;
         }
         let Some(Expanded { key: any, bytes, len, decrypts: both }) = self.0.get_mut() else { return false };
-        with_key!(any, (kernel, schedule) => {
+        with_any!(any, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             // A shorter key leaves nothing of a longer one.
             **bytes = [[0; 16]; 2];
-            bytes.as_flattened_mut()[..key.len()].copy_from_slice(key);
             *len = key.len();
+            // Two copies of a constant length: a copy of a variable length is a call.
+            for at in [0, key.len() - 16] {
+                bytes.as_flattened_mut()[at..at + 16].copy_from_slice(&key[at..at + 16]);
+            }
             // Round keys of decryption that belong to the old key are replaced, even if they are no longer needed.
             *both |= decrypts;
             if *both {
@@ -113,19 +116,21 @@ impl InlineKey {
 
     /// The kernel of this key.
     pub fn kernel(&self) -> InlineKernel {
-        InlineKernel(with_key!(&self.0.key, (kernel, _) => kernel.any()))
+        InlineKernel(with_any!(&self.0.key, (kernel, _) => kernel.any()))
     }
 
     /// The key in the format of its kernel.
-    pub(super) fn any(&self) -> &AnyKey {
+    pub(super) fn any(&self) -> &Any<Schedules> {
         &self.0.key
     }
 
     /// A key whose round keys are zero; `None` if memory cannot be allocated.
     fn blank(kernel: InlineKernel) -> Option<InlineKey> {
         let new = with_kernel!(kernel.0, kernel => {
-            let schedule = kernel.blank_schedule()?;
-            Shared::try_new(|| Expanded { key: kernel.key(schedule), bytes: Wiped::zero(), len: 0, decrypts: false })?
+            Shared::try_new(|| {
+                let key = kernel.wrap((kernel, kernel.blank_schedule()?));
+                Some(Expanded { key, bytes: Wiped::zero(), len: 0, decrypts: false })
+            })?
         });
         Some(InlineKey(new))
     }
@@ -146,9 +151,9 @@ impl InlineKey {
         data: Span<'_>,
     ) {
         assert!(encrypts || self.0.decrypts, "the key must be expanded for decryption");
-        with_key!(self.any(), (kernel, key) => {
+        with_any!(self.any(), (kernel, key) => {
             let _entry = Entry::of(*kernel);
-            let tweak_key = kernel.schedule_of(tweak_key.any()).expect("the keys belong to the same kernel");
+            let (_, tweak_key) = kernel.value_of(tweak_key.any()).expect("the keys belong to the same kernel");
             kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
         });
     }
@@ -183,6 +188,10 @@ impl InlineKey {
         xts_encrypt(tweak: &mut Block, data: Span<'_>) => xts(true, tweak, data);
         /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
         xts_decrypt(tweak: &mut Block, data: Span<'_>) if true => xts(false, tweak, data);
+        /// CTR and CBC-MAC of all data of a message of CCM; any length. `mac` is the CBC-MAC of all blocks before the last block before the
+        /// data, XORed with that block, and is replaced by the tag of 16 bytes. `first` is the counter block that masks the tag; the data
+        /// begin with the next one.
+        ccm(encrypts: bool, mac: &mut Block, first: &Block, data: Span<'_>) => ccm(encrypts, mac, first, data);
         /// Folds blocks into a CBC-MAC.
         cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);
     }

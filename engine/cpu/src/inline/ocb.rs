@@ -8,7 +8,7 @@ use crate::kernel::boxed;
 use crate::kernel::entry::Entry;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, OcbKey, Span};
-use crate::kernels::with_key;
+use crate::kernels::with_any;
 use crate::message::ocb::{OcbKeys, State};
 
 /// Incremental OCB3; keys and state are on the heap, and are zeroed on drop.
@@ -30,7 +30,7 @@ struct Parts {
 macro_rules! with_state {
     ($ocb:expr, ($key:ident, $state:ident) => $call:expr) => {{
         let Parts { key, masks, state: $state, .. } = &mut *$ocb.0;
-        with_key!(key.any(), (kernel, schedule) => {
+        with_any!(key.any(), (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             let $key = &OcbKeys { kernel: *kernel, schedule, masks };
             $call
@@ -43,7 +43,7 @@ impl InlineOcb {
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineOcb> {
         let mut ocb = InlineOcb::blank(InlineKey::new(kernel, key)?)?;
         let Parts { key, masks, .. } = &mut *ocb.0;
-        with_key!(key.any(), (kernel, schedule) => {
+        with_any!(key.any(), (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             let mut star = Wiped::<1>::zero();
             kernel.encrypt_block(schedule, &mut star[0]);
@@ -55,7 +55,7 @@ impl InlineOcb {
     /// OCB3 whose masks are zeros; `None` if memory cannot be allocated.
     fn blank(key: InlineKey) -> Option<InlineOcb> {
         let (masks, state) = (OcbKey::default(), State::default());
-        Some(InlineOcb(boxed::try_new(|| Parts { key, masks, state, encrypts: true })?))
+        Some(InlineOcb(boxed::try_new(|| Some(Parts { key, masks, state, encrypts: true }))?))
     }
 
     /// Starts a message with tags of 1 to 16 bytes; the current message ends.
@@ -125,7 +125,7 @@ impl InlineOcb {
     pub fn duplicate(&self) -> Option<InlineOcb> {
         let Parts { key, masks, state, encrypts } = &*self.0;
         let mut copy = InlineOcb::blank(key.clone())?;
-        with_key!(key.any(), (kernel, _) => {
+        with_any!(key.any(), (kernel, _) => {
             let _entry = Entry::of(*kernel);
             copy.0.masks.copy_from(masks);
             copy.0.state.copy_from(state);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use lockstep_core::{KeySize, selftest};
 
-use super::{InlineGcm, InlineKernel, InlineOcb, Span};
+use super::{InlineGcm, InlineKernel, InlineKey, InlineOcb, Span};
 use crate::kernels::{Member, with_kernel};
 
 const UNKNOWN: u8 = 0;
@@ -12,8 +12,8 @@ const PASSED: u8 = 1;
 const FAILED: u8 = 2;
 
 /// True if the kernel has passed its self-test: the first known-answer test of every operation, and known-answer tests of
-/// [`InlineGcm`] and [`InlineOcb`]. The first call runs the self-test, which takes 0.6 ms, or 3 ms for the portable kernel. False if
-/// memory for the self-test cannot be allocated; the next call runs it again.
+/// [`InlineGcm`], [`InlineOcb`] and [`InlineKey::ccm`]. The first call runs the self-test, which takes 0.6 ms, or 3 ms for the portable
+/// kernel. False if memory for the self-test cannot be allocated; the next call runs it again.
 #[inline]
 pub fn is_proven(kernel: InlineKernel) -> bool {
     // There is no lock, because a fork during a self-test could leave a lock held. Running a self-test twice is harmless.
@@ -33,7 +33,7 @@ fn passes(kernel: InlineKernel) -> Option<bool> {
     if selftest::passes_first_tests(&|task| kernel.run(task)) != Ok(true) {
         return Some(false);
     }
-    for (size, tags) in KeySize::ALL.into_iter().zip(TAGS.as_chunks::<3>().0) {
+    for (size, tags) in KeySize::ALL.into_iter().zip(TAGS.as_chunks().0) {
         if !passes_known_answers(kernel, &text()[..size.bytes()], tags)? {
             return Some(false);
         }
@@ -41,11 +41,11 @@ fn passes(kernel: InlineKernel) -> Option<bool> {
     Some(true)
 }
 
-/// True if [`InlineGcm`] and [`InlineOcb`] with this key have these tags of the text; `None` if memory cannot be allocated. Public for
-/// tests, which give it wrong tags.
-pub fn passes_known_answers(kernel: InlineKernel, key: &[u8], tags: &[u128; 3]) -> Option<bool> {
+/// True if GCM, OCB3 and CCM with this key have these tags of the text; `None` if memory cannot be allocated. Public for tests, which give
+/// it wrong tags.
+pub fn passes_known_answers(kernel: InlineKernel, key: &[u8], tags: &[u128; 4]) -> Option<bool> {
     let text = text();
-    let [gcm, gcm_long_iv, ocb] = tags.map(u128::to_be_bytes);
+    let [gcm, gcm_long_iv, ocb, ccm] = tags.map(u128::to_be_bytes);
     let both_pass = |context: &mut InlineGcm| {
         gcm_passes(context, &text[..12], &text, &gcm) && gcm_passes(context, &text[..16], &text, &gcm_long_iv)
     };
@@ -53,7 +53,8 @@ pub fn passes_known_answers(kernel: InlineKernel, key: &[u8], tags: &[u128; 3]) 
     let mut original = InlineGcm::new(kernel, key)?;
     let is_right = both_pass(&mut original)
         && both_pass(&mut original.duplicate()?)
-        && ocb_passes(InlineOcb::new(kernel, key)?, &text, &ocb)?;
+        && ocb_passes(InlineOcb::new(kernel, key)?, &text, &ocb)?
+        && ccm_passes(&InlineKey::new(kernel, key)?, &text, &ccm);
     Some(is_right)
 }
 
@@ -61,22 +62,27 @@ pub fn passes_known_answers(kernel: InlineKernel, key: &[u8], tags: &[u128; 3]) 
 /// long enough for the fused loops of every kernel.
 const FIRST: usize = 2048 + 5;
 const LEN: usize = FIRST + 11 + 2048 + 3;
+/// Number of bytes of text for CCM.
+const CCM: usize = 5 * 16 + 3;
 /// Number of bytes of additional data.
 const AAD: usize = 37;
 
 /// The tags of [`text`] with its first bytes as key, IV and additional data, for each key size: of GCM with an IV of 12 bytes, of GCM
-/// with an IV of 16 bytes, and of OCB3 with a nonce of 12 bytes. They were computed by the reference implementation. A right tag
-/// proves the ciphertext, because the ciphertext is opened.
-pub const TAGS: [u128; 9] = [
+/// with an IV of 16 bytes, of OCB3 with a nonce of 12 bytes, and of the ciphertext of CCM (see `ccm_passes`). They were computed by the
+/// reference implementation. A right tag of GCM or OCB3 proves the ciphertext, because the ciphertext is opened.
+pub const TAGS: [u128; 12] = [
     0xe0fe_1f20_a93f_4818_2e96_658b_95fe_baab,
     0x6176_9a32_8c5a_de58_f0e9_7e51_878f_d4a0,
     0xf00e_d318_0c2a_1b19_aa13_1bad_9500_71ea,
+    0x1dd7_fc7f_07d0_367a_0883_9fea_ea27_29b1,
     0x7da6_54c5_61b0_0735_7efd_eea0_5920_e42f,
     0x784a_c750_c1e2_644b_9ab4_fc3a_cdeb_7ecd,
     0xe465_1644_1e3a_8979_49e0_687b_5d76_e461,
+    0xe783_96ae_42d0_1b4d_6e5c_e0db_f441_5103,
     0x4786_8ed6_afb6_274f_2b2e_a88d_d6ee_eda9,
     0xeb5e_5769_0c00_3ed7_e33c_c09c_f24d_53f9,
     0x5ba9_1dd4_bc43_e157_f036_f1f5_efb3_c14e,
+    0xb160_070f_7b3e_a379_3dda_efcf_1f91_af06,
 ];
 
 /// The plaintext.
@@ -123,6 +129,18 @@ fn ocb_passes(mut ocb: InlineOcb, text: &[u8; LEN], tag: &[u8; 16]) -> Option<bo
     let sealed = ocb.finish_seal();
     pieces(&mut copy, false, &mut data);
     Some(sealed == *tag && data == *text && !copy.finish_open(&changed(tag)) && copy.finish_open(tag))
+}
+
+/// Encrypts the beginning of the text twice, which gives the plaintext again: the second MAC is that of the ciphertext, and so proves the
+/// ciphertext. The decryption of the plaintext has the same MAC.
+fn ccm_passes(key: &InlineKey, text: &[u8; LEN], tag: &[u8; 16]) -> bool {
+    let (blocks, mut data) = (text.as_chunks().0, *text);
+    let macs = [true, true, false].map(|encrypts| {
+        let mut mac = blocks[0];
+        key.ccm(encrypts, &mut mac, &blocks[1], Span::in_place(&mut data[..CCM]));
+        mac
+    });
+    macs[1..] == [*tag; 2]
 }
 
 /// A wrong tag.

@@ -2,24 +2,27 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::hint::black_box;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// Makes a value on the heap; `None` if the allocation fails.
+/// Makes a value on the heap; `None` if the allocation fails, or if `make` returns `None`. The memory is allocated before the value is made, so
+/// that a constant is written to its place, and not to the stack first.
 #[inline(always)]
-pub(crate) fn try_new<T>(make: impl FnOnce() -> T) -> Option<Box<T>> {
+pub(crate) fn try_new<T>(make: impl FnOnce() -> Option<T>) -> Option<Box<T>> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: the layout has a non-zero size; a non-null pointer is memory for a T from the allocator that Box uses.
     unsafe {
         // The compiler would replace an allocation whose memory is zeroed by `calloc`, which takes longer: before version 2.41 of the
         // GNU C library, `calloc` does not use the caches of threads.
-        let place = black_box(alloc(Layout::new::<T>())).cast::<T>();
+        let place = black_box(alloc(Layout::new::<T>())).cast::<MaybeUninit<T>>();
         if place.is_null() {
             return None;
         }
-        place.write(make());
-        Some(Box::from_raw(place))
+        let mut place = Box::from_raw(place);
+        place.write(make()?);
+        Some(place.assume_init())
     }
 }
 
@@ -52,9 +55,9 @@ impl<T> Aligned<T> {
         block.wrapping_neg() % align_of::<T>()
     }
 
-    /// Makes a value on the heap; `None` if the allocation fails.
+    /// See [`try_new`].
     #[inline(always)]
-    pub(crate) fn try_new(make: impl FnOnce() -> T) -> Option<Aligned<T>> {
+    pub(crate) fn try_new(make: impl FnOnce() -> Option<T>) -> Option<Aligned<T>> {
         const { assert!(size_of::<T>() > 0) };
         // SAFETY: the layout has a non-zero size. The value lies inside the block, which exceeds it by at least the offset: the block
         // has an alignment of at least MIN_ALIGN.
@@ -62,7 +65,11 @@ impl<T> Aligned<T> {
             // See `try_new`.
             let block = NonNull::new(black_box(alloc(Self::LAYOUT)))?;
             let value = block.add(Self::offset(block.addr().get())).cast::<T>();
-            value.write(make());
+            let Some(made) = make() else {
+                dealloc(block.as_ptr(), Self::LAYOUT);
+                return None;
+            };
+            value.write(made);
             Some(Aligned { value, block })
         }
     }
@@ -114,10 +121,10 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Makes a value on the heap, with one reference; `None` if the allocation fails.
+    /// Makes a value on the heap, with one reference: see [`try_new`].
     #[inline(always)]
-    pub(crate) fn try_new(make: impl FnOnce() -> T) -> Option<Shared<T>> {
-        let counted = try_new(|| Counted { references: AtomicUsize::new(1), value: make() })?;
+    pub(crate) fn try_new(make: impl FnOnce() -> Option<T>) -> Option<Shared<T>> {
+        let counted = try_new(|| Some(Counted { references: AtomicUsize::new(1), value: make()? }))?;
         Some(Shared(NonNull::from(Box::leak(counted))))
     }
 

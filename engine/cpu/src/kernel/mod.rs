@@ -223,6 +223,29 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         ocb::by_ecb(self, schedule, key, state, encrypts, data);
     }
 
+    /// CTR and CBC-MAC of all data of a message of CCM (SP 800-38C, 6.1 and 6.2), which have any length. `mac` is the CBC-MAC of all blocks
+    /// before the last block before the data, XORed with that block, and is replaced by the tag of 16 bytes. `first` is the counter block
+    /// that masks the tag; the data begin with the next one.
+    fn ccm(self, key: &Self::Schedule, encrypts: bool, mac: &mut Block, first: &Block, data: Span<'_>) {
+        let (mut data, mut counter) =
+            (data.into_host(), u128::from_be_bytes(*first).wrapping_add(1).to_be_bytes());
+        self.encrypt_block(key, mac);
+        for is_mac in [encrypts, !encrypts] {
+            if !is_mac {
+                self.ctr(key, &mut counter, data.reborrow().into_span());
+                continue;
+            }
+            let plaintext: &[u8] = if encrypts { data.input() } else { data.output() };
+            let (blocks, tail) = plaintext.split_at(plaintext.len() & !15);
+            self.cbc_mac(key, mac, blocks);
+            if !tail.is_empty() {
+                mac.iter_mut().zip(tail).for_each(|(mac, byte)| *mac ^= byte);
+                self.encrypt_block(key, mac);
+            }
+        }
+        self.ctr(key, &mut { *first }, Span::in_place(mac));
+    }
+
     // CTR and GHASH in one loop.
 
     /// The length of the data of [`Kernel::gcm`] is a multiple of this number of bytes. The number is 0 if the kernel has no fused

@@ -81,7 +81,7 @@ impl HashKey {
     pub(crate) fn blank() -> Option<Self> {
         let factors = [Factor::default(); 3];
         let powers = || Powers { h: 0, factors, tables: [[0; 32]; 17], has_tables: false };
-        Some(HashKey { powers: boxed::try_new(powers)? })
+        Some(HashKey { powers: boxed::try_new(|| Some(powers()))? })
     }
 
     /// Replaces H.

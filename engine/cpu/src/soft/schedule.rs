@@ -77,7 +77,7 @@ impl Schedule {
     /// A schedule without a key; `None` if memory cannot be allocated.
     pub(crate) fn blank() -> Option<Self> {
         let both = || Both { bytes: [[0; 16]; ROUND_KEYS], planes: Keys::blank() };
-        Some(Schedule { keys: boxed::try_new(both)? })
+        Some(Schedule { keys: boxed::try_new(|| Some(both()))? })
     }
 
     /// Replaces the key, which has 16, 24 or 32 bytes. A function of its own, so that its frame can be wiped.

@@ -224,6 +224,10 @@ macro_rules! passes {
                 gcm::crypt::<V, VECTORS, false, false, false>(key, hash_key, counter, state, data, text)
             }
 
+            fn ccm(key: &Schedule, encrypts: bool, mac: &mut Block, first: &Block, data: Span<'_>) {
+                directed!(encrypts, E => single_stream::ccm::<E>(key, mac, first, data))
+            }
+
             // Steps of several messages, and the serial modes of one message.
 
             fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) {

@@ -21,7 +21,7 @@
 //! | `gcm` | CTR and GHASH in one loop |
 //! | `short_gcm` | GCM of short messages |
 //! | `chains`, `each` | many messages interleaved |
-//! | `single_stream` | the serial modes of one message |
+//! | `single_stream` | the serial modes of one message; CCM |
 //!
 //! # Number of interleaved vectors
 //!

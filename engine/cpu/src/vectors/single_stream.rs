@@ -7,7 +7,7 @@
 use super::cipher::Keys;
 use super::schedule::Schedule;
 use super::vector::{Single, Vector};
-use crate::kernel::{Block, Span};
+use crate::kernel::{Block, Span, partial};
 
 /// The middle rounds of one block.
 ///
@@ -111,6 +111,56 @@ pub(super) unsafe fn cbc<const MAC: bool>(
             x.store(dst.add(16 * (blocks - 1)));
         }
         x.store(iv);
+    }
+}
+
+/// CTR and CBC-MAC in one loop: see [`Kernel::ccm`](crate::kernel::Kernel::ccm).
+///
+/// The AES units are idle most of the time of the CBC-MAC, so they encrypt the counter of the next block beside each block of the MAC. The
+/// keystream is then known before the MAC needs the plaintext, in both directions.
+///
+/// # Safety
+///
+/// The same as for [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn ccm<const ENCRYPTS: bool>(
+    schedule: &Schedule,
+    mac: &mut Block,
+    first: &Block,
+    data: Span<'_>,
+) {
+    let mut counter = u128::from_be_bytes(*first);
+    // SAFETY: the caller guarantees that the processor has the instructions. The schedule exists, and blocks and bytes lie in the span.
+    unsafe {
+        let (keys, first_key, last_key) = keys(schedule);
+        let mut next = || {
+            let block = Single::number(counter.swap_bytes());
+            counter = counter.wrapping_add(1);
+            first_key.xor(block)
+        };
+        let mut chains = [load_words(mac).xor(first_key), next(), next()];
+        keys.opaque().middle::<true, _, 3>(&mut chains);
+        let [mut x, mask, mut keystream] = chains;
+        for at in (0..data.len()).step_by(16) {
+            let (src, dst, bytes) = (data.src().add(at), data.dst().add(at), data.len() - at);
+            keystream = keystream.aesenclast(last_key);
+            let text = if bytes >= 16 {
+                let input = Single::load(src);
+                let output = input.xor(keystream);
+                output.store(dst);
+                if ENCRYPTS { input } else { output }
+            } else {
+                // The MAC is computed over the plaintext, padded with zeros.
+                let input = partial::load(src, bytes);
+                let output = (input ^ keystream.to_number()) & ((1 << (8 * bytes)) - 1);
+                partial::store(output, dst, bytes);
+                Single::number(if ENCRYPTS { input } else { output })
+            };
+            let mut chains = [x.aesenclast(last_key.xor(first_key).xor(text)), next()];
+            keys.opaque().middle::<true, _, 2>(&mut chains);
+            [x, keystream] = chains;
+        }
+        x.aesenclast(last_key).xor(mask.aesenclast(last_key)).store(mac.as_mut_ptr());
     }
 }
 

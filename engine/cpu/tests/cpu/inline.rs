@@ -260,6 +260,30 @@ fn modes_of_whole_blocks() {
 }
 
 #[test]
+fn ccm_of_any_length() {
+    each_key(|_, aes, key, what| {
+        // The counter wraps at 2^64.
+        let (mac, mut first) = (block(2), block(3));
+        first[8..].copy_from_slice(&(u64::MAX - 2).to_be_bytes());
+        let start = (u128::from_be_bytes(first) + 1).to_be_bytes();
+        for len in any() {
+            let plain = bytes(1, len);
+            let mut padded = [&mac[..], &plain].concat();
+            padded.resize(16 + len.next_multiple_of(16), 0);
+            let (chain, mask) = (cbc_mac::update(aes, [0; 16], &padded), aes.encrypt(first));
+            let tag = std::array::from_fn(|i| chain[i] ^ mask[i]);
+            let sealed = ctr::apply(aes, &start, &plain);
+            check(&format!("{what} CCM"), &plain, &sealed, (mac, Some(tag)), |mac, data| {
+                key.ccm(true, mac, &first, data);
+            });
+            check(&format!("{what} CCM opened"), &sealed, &plain, (mac, Some(tag)), |mac, data| {
+                key.ccm(false, mac, &first, data);
+            });
+        }
+    });
+}
+
+#[test]
 fn modes_of_whole_blocks_go_on() {
     each_key(|_, aes, key, what| {
         let (data, iv) = (bytes(1, 640), block(2));

@@ -9,6 +9,7 @@ use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Key};
 use zeroize::Zeroizing;
 
+use super::mac::number;
 use super::{Mac, MacExecutor, StreamState};
 use crate::absorb::{self, Side};
 use crate::composed::{Pair, State};
@@ -25,7 +26,7 @@ const PIECE: usize = 16 * 1024;
 pub struct CtrMac {
     /// The state of CTR, with the pass `Ctr32` for GCM, and `Ctr` for CCM.
     keystream: StreamState,
-    mac: Mac,
+    pub(crate) mac: Mac,
     /// The counter block whose encryption masks the tag. In GCM, this block may be secret.
     first: Block,
 }
@@ -40,39 +41,27 @@ impl CtrMac {
     /// Starts a message of CCM with a nonce of 7 to 13 bytes. The caller must then call [`CtrMac::ccm_header`].
     #[inline]
     pub fn ccm(nonce: &[u8]) -> CtrMac {
-        let mut first = [0; 16];
         // Counter block 0 masks the tag, so the data start with counter block 1 (SP 800-38C, A.3).
-        first[0] = (14 - nonce.len()) as u8;
-        first[1..=nonce.len()].copy_from_slice(nonce);
-        let second = (u128::from_be_bytes(first) + 1).to_be_bytes();
-        let keystream = StreamState::new(Pass::Ctr, second);
-        CtrMac { keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
+        let len_bytes = 15 - nonce.len();
+        let first = (len_bytes as u128 - 1) << 120 | number(nonce) << (8 * len_bytes);
+        let keystream = StreamState::new(Pass::Ctr, (first + 1).to_be_bytes());
+        CtrMac { keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first: first.to_be_bytes() }
     }
 
-    /// Returns the input of CCM's MAC that precedes the associated data, in a buffer, and the number of its bytes (SP 800-38C,
-    /// A.2.1 and A.2.2). This input consists of the first block and the encoded length of the associated data. The first block
-    /// differs from counter block 0 in the flags of the first byte and in the length at the end.
-    pub(crate) fn ccm_prefix(&self, tag_len: usize, aad: u64, data: u64) -> ([u8; 26], usize) {
-        let mut header = [0; 26];
-        let (block, length) = header.split_at_mut(16);
+    /// Returns the input of CCM's MAC that precedes the associated data: the first block, and the encoded length of the associated data (SP
+    /// 800-38C, A.2.1 and A.2.2), which is the last bytes of a block; their number is the last result. The first block differs from counter
+    /// block 0 in the flags of the first byte and in the length at the end.
+    #[inline]
+    pub(crate) fn ccm_prefix(&self, tag_len: usize, aad: u64, data: u64) -> (Block, Block, usize) {
         let flags = u128::from(aad > 0) << 6 | ((tag_len as u128 - 2) / 2) << 3;
         let first = u128::from_be_bytes(self.first) | flags << 120 | u128::from(data);
-        block.copy_from_slice(&first.to_be_bytes());
-        let bytes = if aad == 0 {
-            0
-        } else if aad < 0xff00 {
-            length[..2].copy_from_slice(&(aad as u16).to_be_bytes());
-            2
-        } else if let Ok(aad) = u32::try_from(aad) {
-            length[..2].copy_from_slice(&[0xff, 0xfe]);
-            length[2..6].copy_from_slice(&aad.to_be_bytes());
-            6
-        } else {
-            length[..2].copy_from_slice(&[0xff, 0xff]);
-            length[2..].copy_from_slice(&aad.to_be_bytes());
-            10
+        let (marker, bytes) = match aad {
+            0 => (0, 0),
+            1..0xff00 => (0, 2),
+            0xff00..=0xffff_ffff => (0xfffe << 32, 6),
+            _ => (0xffff << 64, 10),
         };
-        (header, 16 + bytes)
+        (first.to_be_bytes(), (marker | u128::from(aad)).to_be_bytes(), bytes)
     }
 
     /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller must have checked the lengths.
@@ -87,8 +76,9 @@ impl CtrMac {
         aad_len: u64,
         data_len: u64,
     ) -> Result<(), E::Error> {
-        let (header, len) = self.ccm_prefix(tag_len, aad_len, data_len);
-        self.mac.update(executor, &header[..len], false)
+        let (first, length, bytes) = self.ccm_prefix(tag_len, aad_len, data_len);
+        (self.mac.state, self.mac.len) = (first, 16);
+        self.mac.update(executor, &length[16 - bytes..])
     }
 
     /// Adds associated data.
@@ -96,15 +86,34 @@ impl CtrMac {
     /// # Errors
     /// Errors of the executor.
     pub fn aad<E: MacExecutor>(&mut self, executor: &mut E, aad: &[u8]) -> Result<(), E::Error> {
-        self.mac.update(executor, aad, false)
+        self.mac.update(executor, aad)
     }
 
-    /// Ends the associated data, or the data, by padding them to whole blocks in the MAC.
+    /// Ends the associated data by padding them to whole blocks in the MAC.
+    #[inline]
+    pub fn pad(&mut self) {
+        self.mac.pad();
+    }
+
+    /// Encrypts or decrypts all data of a message of CCM, and returns its tag of 16 bytes: in one call of the executor, if
+    /// [`MacExecutor::ccm`] supports the length.
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn pad<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
-        self.mac.pad(executor)
+    #[inline]
+    pub fn ccm_data<E: MacExecutor>(
+        &mut self,
+        executor: &mut E,
+        direction: Direction,
+        mut data: HostData<'_>,
+    ) -> Result<&Block, E::Error> {
+        let encrypts = direction == Direction::Encrypt;
+        if executor.ccm(encrypts, &mut self.mac.state, &self.first, data.reborrow().into_span()) {
+            return Ok(&self.mac.state);
+        }
+        // A device is efficient only in large calls, so the data are not divided into pieces.
+        self.apply_piece(executor, encrypts, data)?;
+        self.tag(executor, None)
     }
 
     /// Encrypts or decrypts the next bytes. The MAC of GCM is computed over the ciphertext, and the MAC of CCM over the
@@ -119,7 +128,7 @@ impl CtrMac {
         mut data: HostData<'_>,
     ) -> Result<(), E::Error> {
         let mac_of_input = (self.keystream.pass == Pass::Ctr32) == (direction == Direction::Decrypt);
-        while data.len() > PIECE && !executor.takes_whole(data.len()) {
+        while data.len() > PIECE {
             let (piece, rest) = data.split_at(PIECE);
             self.apply_piece(executor, mac_of_input, piece)?;
             data = rest;
@@ -137,11 +146,11 @@ impl CtrMac {
             return Ok(());
         }
         if mac_of_input {
-            self.mac.update(executor, piece.input(), false)?;
+            self.mac.update(executor, piece.input())?;
         }
         self.keystream.apply(executor, piece.reborrow().into_span())?;
         if !mac_of_input {
-            self.mac.update(executor, piece.output(), false)?;
+            self.mac.update(executor, piece.output())?;
         }
         Ok(())
     }
@@ -154,14 +163,14 @@ impl CtrMac {
         &mut self,
         executor: &mut E,
         lengths: Option<&Block>,
-    ) -> Result<Zeroizing<Block>, E::Error> {
-        self.mac.pad(executor)?;
+    ) -> Result<&Block, E::Error> {
+        self.mac.pad();
         if let Some(lengths) = lengths {
-            self.mac.update(executor, lengths, false)?;
+            self.mac.update(executor, lengths)?;
         }
-        let mut tag = Zeroizing::new(*self.mac.state());
-        executor.run(self.keystream.pass, &mut self.first, Span::in_place(&mut *tag))?;
-        Ok(tag)
+        self.mac.flush(executor)?;
+        executor.run(self.keystream.pass, &mut self.first, Span::in_place(&mut self.mac.state))?;
+        Ok(&self.mac.state)
     }
 }
 
@@ -172,10 +181,10 @@ impl Drop for CtrMac {
     }
 }
 
-/// A whole message in a batch. Its associated data have already been added.
+/// A whole message in a batch. Its associated data have already been added, and no block is held back.
 impl State for CtrMac {
     fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
-        (key, self.keystream.state_mut(), self.mac.state())
+        (key, self.keystream.state_mut(), &self.mac.state)
     }
 
     fn compute_tags(

@@ -10,85 +10,86 @@ use super::MacExecutor;
 #[derive(Clone)]
 pub struct Mac {
     pub(super) pass: Pass,
-    pub(super) state: Block,
-    pending: Block,
-    /// Number of bytes in `pending`.
-    len: usize,
+    /// The MAC of the blocks that have been processed, XORed with the bytes of the current block.
+    pub(crate) state: Block,
+    /// Number of bytes of the current block: 0 to 15, and in CBC-MAC up to 16.
+    pub(crate) len: usize,
 }
 
 impl Mac {
     /// Creates a MAC that the pass `Ghash` or `CbcMac` computes.
     #[inline]
     pub fn new(pass: Pass, state: Block) -> Mac {
-        Mac { pass, state, pending: [0; 16], len: 0 }
+        Mac { pass, state, len: 0 }
     }
 
-    /// Returns the MAC of the whole blocks that have been processed.
-    pub fn state(&self) -> &Block {
-        &self.state
-    }
-
-    /// The bytes that are held back: a partial block, or with `hold_last` up to a whole block.
-    pub fn pending(&self) -> &[u8] {
-        &self.pending[..self.len]
-    }
-
-    /// Adds bytes, and holds back up to 15 of the last bytes. If `hold_last` is true, 1 to 16 bytes are held back, because CMAC
-    /// processes the last block differently.
+    /// Adds bytes. In CBC-MAC, the last block is not processed even if it is complete, because CMAC processes it differently, and CCM
+    /// processes the last block before the data together with the data.
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn update<E: MacExecutor>(
-        &mut self,
-        executor: &mut E,
-        mut bytes: &[u8],
-        hold_last: bool,
-    ) -> Result<(), E::Error> {
+    #[inline]
+    pub fn update<E: MacExecutor>(&mut self, executor: &mut E, mut bytes: &[u8]) -> Result<(), E::Error> {
         if bytes.is_empty() {
             return Ok(());
         }
+        let holds_last = self.pass == Pass::CbcMac;
         if self.len > 0 {
-            let take = bytes.len().min(16 - self.len);
-            self.pending[self.len..self.len + take].copy_from_slice(&bytes[..take]);
-            self.len += take;
-            bytes = &bytes[take..];
-            if self.len < 16 || (hold_last && bytes.is_empty()) {
+            let (head, rest) = bytes.split_at(bytes.len().min(16 - self.len));
+            self.add(head);
+            bytes = rest;
+            if self.len < 16 || (holds_last && bytes.is_empty()) {
                 return Ok(());
             }
             self.flush(executor)?;
         }
-        let keep = if hold_last && !bytes.is_empty() { (bytes.len() - 1) % 16 + 1 } else { bytes.len() % 16 };
+        let keep =
+            if holds_last && !bytes.is_empty() { (bytes.len() - 1) % 16 + 1 } else { bytes.len() % 16 };
         let (blocks, tail) = bytes.split_at(bytes.len() - keep);
         if !blocks.is_empty() {
             executor.absorb(self.pass, &mut self.state, blocks)?;
         }
-        self.pending[..keep].copy_from_slice(tail);
-        self.len = keep;
+        self.add(tail);
         Ok(())
     }
 
-    /// Pads the input with zeros to a whole block, and adds this block to the MAC.
+    /// Adds bytes of the current block.
+    fn add(&mut self, bytes: &[u8]) {
+        self.len += bytes.len();
+        let added = number(bytes).unbounded_shl(8 * (16 - self.len as u32));
+        self.state = (u128::from_be_bytes(self.state) ^ added).to_be_bytes();
+    }
+
+    /// Ends a string: pads the current block with zeros.
+    #[inline]
+    pub fn pad(&mut self) {
+        self.len = self.len.next_multiple_of(16);
+    }
+
+    /// Processes the current block, if it is not empty.
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn pad<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
-        if self.len > 0 {
-            self.pending[self.len..].fill(0);
-            self.flush(executor)?;
+    pub fn flush<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
+        match std::mem::take(&mut self.len) {
+            0 => Ok(()),
+            _ => executor.absorb(self.pass, &mut self.state, &[0; 16]),
         }
-        Ok(())
     }
+}
 
-    fn flush<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
-        self.len = 0;
-        executor.absorb(self.pass, &mut self.state, &self.pending)
-    }
+/// At most 16 bytes as a big-endian number. The bytes are loaded as words: a load of a block would have to wait for the stores of its
+/// parts.
+#[inline]
+pub(super) fn number(bytes: &[u8]) -> u128 {
+    let (words, rest) = bytes.as_chunks();
+    let number = words.iter().fold(0, |number, word| number << 32 | u128::from(u32::from_be_bytes(*word)));
+    rest.iter().fold(number, |number, byte| number << 8 | u128::from(*byte))
 }
 
 impl Drop for Mac {
     #[inline(always)]
     fn drop(&mut self) {
         wipe(&mut self.state);
-        wipe(&mut self.pending);
     }
 }

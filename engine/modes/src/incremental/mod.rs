@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1: the chaining state and the unused bytes of the current block |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
-//! | [`Mac`] | CBC-MAC, GHASH: the MAC of the processed blocks, and bytes held back until a block is complete |
+//! | [`Mac`] | CBC-MAC, GHASH: the MAC of the processed blocks and of the current block |
 //! | [`CtrMac`] | GCM and CCM: CTR and a MAC |
 //!
 //! After a failed call the state is invalid, and the caller must start another message.
@@ -52,10 +52,11 @@ pub trait MacExecutor: KeyedExecutor {
     /// Errors of the executor; the state is then invalid.
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Self::Error>;
 
-    /// True if data of this length are encrypted in one call and then added to the MAC in another call, because a device is
-    /// efficient only in large calls. Otherwise the data are encrypted and authenticated in pieces that stay in the first-level
-    /// cache.
-    fn takes_whole(&self, _len: usize) -> bool {
+    /// Processes all data of a message of CCM, and replaces `mac` by the tag of 16 bytes. `mac` is the CBC-MAC of all blocks before
+    /// the last block before the data, XORed with that block. `first` is the counter block that masks the tag; the data begin with the
+    /// next one. Returns false and changes nothing if the executor cannot do this in one call.
+    #[inline(always)]
+    fn ccm(&mut self, _encrypts: bool, _mac: &mut Block, _first: &Block, _data: Span<'_>) -> bool {
         false
     }
 }

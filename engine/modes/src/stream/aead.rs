@@ -129,7 +129,7 @@ impl<const SEALS: bool> Pieces<SEALS> {
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
         let total = self.data.saturating_add(data.len() as u64);
         check_data(self.lengths, self.aad, total)?;
-        self.enter_data()?;
+        self.enter_data();
         let direction = if SEALS { Direction::Encrypt } else { Direction::Decrypt };
         self.attempt(|state, executor| state.apply(executor, direction, data))?;
         self.data = total;
@@ -137,12 +137,11 @@ impl<const SEALS: bool> Pieces<SEALS> {
     }
 
     /// Ends the associated data and starts the data.
-    fn enter_data(&mut self) -> Result<()> {
+    fn enter_data(&mut self) {
         if self.phase == Phase::Aad {
-            self.attempt(|state, executor| state.pad(executor))?;
+            self.state.pad();
             self.phase = Phase::Data;
         }
-        Ok(())
     }
 
     fn end(mut self, mut tag: Tag<'_>) -> Result<()> {
@@ -151,10 +150,11 @@ impl<const SEALS: bool> Pieces<SEALS> {
         let is_complete = self.lengths.is_none_or(|set| self.data == set.data);
         check_order(is_complete, "less data than the length that was set for CCM")?;
         let lengths = self.lengths.is_none().then(|| gcm::lengths_block(self.aad, self.data));
-        self.enter_data()?;
-        let computed = self.attempt(|state, executor| state.tag(executor, lengths.as_ref()))?;
-        let status = gcm::settle(&mut tag, &computed);
-        if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
+        self.enter_data();
+        let settle = |state: &mut CtrMac, executor: &mut Planned<'_>| {
+            state.tag(executor, lengths.as_ref()).map(|computed| gcm::settle(&mut tag, computed))
+        };
+        if self.attempt(settle)? == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
     }
 }
 

@@ -28,7 +28,7 @@ impl CmacStream {
     /// [`Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
     pub fn update(&mut self, data: &[u8]) -> Result<()> {
         self.executor.check_mac(Pass::CbcMac, self.key.size())?;
-        self.mac.update(&mut Planned::new(&*self.executor, &self.key), data, true)
+        self.mac.update(&mut Planned::new(&*self.executor, &self.key), data)
     }
 
     /// Returns the MAC.
@@ -37,8 +37,9 @@ impl CmacStream {
     /// [`Error::Unsupported`] if the user has named a device that does not support CBC-MAC; errors of devices.
     pub fn finish(self) -> Result<Block> {
         self.executor.check_mac(Pass::CbcMac, self.key.size())?;
-        let mut mac = *self.mac.state();
-        let end = CmacMessage { key: &self.key, mac: &mut mac, data: self.mac.pending() };
+        let mut mac = self.mac.state;
+        // The last block has been added to the state, so zeros take its place.
+        let end = CmacMessage { key: &self.key, mac: &mut mac, data: &[0; 16][..self.mac.len] };
         cmac::finish(&*self.executor, &mut [end])?;
         Ok(mac)
     }

@@ -10,7 +10,7 @@ use lockstep::aead::Aead;
 use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
 
-use super::{Cipher, Common};
+use super::{Cipher, Common, copy_iv};
 use crate::instance::Instance;
 use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
@@ -203,12 +203,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         self.common.encrypts = encrypts;
         if let Some(iv) = iv {
             self.iv_len = iv.len();
-            // The usual length is a constant here, so the copy is made with word-sized stores. The processor can forward these
-            // stores to later loads.
-            match <&[u8; 12]>::try_from(iv) {
-                Ok(iv) => self.iv[..12].copy_from_slice(iv),
-                Err(_) => self.iv[..iv.len()].copy_from_slice(iv),
-            }
+            copy_iv::<12>(iv, &mut self.iv);
             self.iv_state = IvState::Fresh;
         }
         M::after_init(self, iv.is_some());

@@ -192,13 +192,14 @@ impl AeadContext<CcmMode> {
             return Err(Reason::OutputTooSmall);
         }
         self.check_tag_is_set()?;
-        if let Some(CcmKey { message: None, .. }) = self.key {
-            CcmMode::set_message_len(self, len)?;
-        }
-        let Some(CcmKey { key, message: Some(message) }) = &mut self.key else { return Err(Reason::NoKey) };
-        if message.len != len {
-            return Err(Reason::WrongLength);
-        }
+        let fits = self.check_len(len);
+        let Some(CcmKey { key, message }) = &mut self.key else { return Err(Reason::NoKey) };
+        let mut new = None;
+        let message = match message {
+            Some(message) if message.len != len => return Err(Reason::WrongLength),
+            Some(message) => message,
+            None => fits.map(|()| new.insert(Message::new(&self.iv[..self.iv_len], len, self.tag_len)))?,
+        };
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
         let encrypts = self.common.encrypts;
@@ -251,7 +252,8 @@ impl Message {
         self.has_aad = true;
         self.state.ccm_header(&mut key, self.tag_len, aad.len() as u64, self.len as u64)?;
         self.state.aad(&mut key, aad)?;
-        self.state.pad(&mut key)
+        self.state.pad();
+        Ok(())
     }
 
     /// Encrypts all data if the tag is to be written; otherwise decrypts them. The output is zeroed if the tag is wrong or a
@@ -261,9 +263,8 @@ impl Message {
             self.absorb_aad(key, &[])?;
         }
         let direction = if let Tag::Write(_) = tag { Direction::Encrypt } else { Direction::Decrypt };
-        let processed = self.state.apply(&mut key, direction, data.reborrow());
-        let computed = processed.and_then(|()| self.state.tag(&mut key, None));
-        let outcome = computed.and_then(|computed| match settle(&mut tag, &computed) {
+        let computed = self.state.ccm_data(&mut key, direction, data.reborrow());
+        let outcome = computed.and_then(|computed| match settle(&mut tag, computed) {
             Status::Done => Ok(()),
             _ => Err(Reason::TagMismatch),
         });

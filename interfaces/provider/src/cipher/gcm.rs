@@ -31,51 +31,21 @@ pub(crate) struct GcmMode {
 
 pub(crate) struct GcmKey {
     gcm: InlineGcm,
-    apart: CtrApart,
+    /// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
+    /// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time.
+    apart: Option<(ContextKey, KeystreamAhead)>,
 }
 
-/// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
-/// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time. Both values are on the heap, so
-/// that contexts that do not use them are small and fast to copy. The vector has at most one element. It replaces a `Box`,
-/// because a failed allocation of a `Box` aborts the process.
-#[derive(Default)]
-struct CtrApart(Vec<(ContextKey, KeystreamAhead)>);
-
-impl CtrApart {
-    /// Enables the separate computation of CTR if the settings allow it. If memory cannot be allocated, GCM works without it.
-    fn enable(&mut self, instance: &Instance, key: &[u8]) {
-        if instance.has_ctr_apart()
-            && let Ok(key) = ContextKey::new(&instance.resources, key, false)
-        {
-            self.push(key);
-        }
-    }
-
-    fn push(&mut self, key: ContextKey) {
-        if self.0.try_reserve_exact(1).is_ok() {
-            self.0.push((key, KeystreamAhead::new(Pass::Ctr32)));
-        }
+impl GcmKey {
+    /// The separate computation of CTR, if the settings allow it. If memory cannot be allocated, GCM works without it.
+    fn apart(instance: &Instance, key: &[u8]) -> Option<(ContextKey, KeystreamAhead)> {
+        let key = instance.has_ctr_apart().then(|| ContextKey::new(&instance.resources, key, false));
+        Some((key?.ok()?, KeystreamAhead::new(Pass::Ctr32)))
     }
 
     /// Ends the message: the keystream computed for it is dropped.
     fn stop(&mut self) {
-        self.0.iter_mut().for_each(|(_, keystream)| keystream.stop());
-    }
-
-    /// Wipes the key. After this call no keystream is computed ahead.
-    fn clear(&mut self) {
-        if !self.0.is_empty() {
-            self.0.clear();
-            // A value may contain padding bytes. When the value was moved here, these bytes may have received old contents of
-            // the stack. Dropping the value does not wipe them.
-            self.0.spare_capacity_mut().zeroize();
-        }
-    }
-}
-
-impl Drop for CtrApart {
-    fn drop(&mut self) {
-        self.clear();
+        self.apart.iter_mut().for_each(|(_, keystream)| keystream.stop());
     }
 }
 
@@ -89,24 +59,21 @@ impl AeadMode for GcmMode {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        let mut apart = CtrApart::default();
-        apart.enable(instance, key);
-        Ok(GcmKey { gcm, apart })
+        Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key) })
     }
 
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // Keystream is not copied: the copy of the context computes its own keystream when needed.
-        let mut apart = CtrApart::default();
-        key.apart.0.iter().for_each(|(key, _)| apart.push(key.clone()));
+        let apart = key.apart.as_ref().map(|(key, _)| (key.clone(), KeystreamAhead::new(Pass::Ctr32)));
         Ok(|| GcmKey { gcm, apart })
     }
 
     fn set_key(GcmKey { gcm, apart }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
-        apart.clear();
+        *apart = None;
         let is_set = gcm.set_key(key);
         if is_set {
-            apart.enable(instance, key);
+            *apart = GcmKey::apart(instance, key);
         }
         is_set
     }
@@ -142,11 +109,11 @@ impl AeadMode for GcmMode {
     }
 
     fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
-        let GcmKey { gcm, apart } = context.key.as_mut().ok_or(Reason::NoKey)?;
-        if !gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
+        let key = context.key.as_mut().ok_or(Reason::NoKey)?;
+        if !key.gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
             return Err(Reason::IvLength);
         }
-        apart.stop();
+        key.stop();
         context.iv_state = IvState::InUse;
         context.mode.iv_is_used = true;
         context.tag_is_made = false;
@@ -191,16 +158,16 @@ impl AeadMode for GcmMode {
         }
         context.started()?;
         context.check_tag_is_set()?;
-        let GcmKey { gcm, apart } = context.key.as_mut().ok_or(Reason::NoKey)?;
-        apart.stop();
+        let key = context.key.as_mut().ok_or(Reason::NoKey)?;
+        key.stop();
         // The message has ended, even if the tag is wrong.
         context.iv_state = IvState::Used;
         if context.common.encrypts {
-            context.tag = gcm.finish_seal().ok_or(Reason::Internal)?;
+            context.tag = key.gcm.finish_seal().ok_or(Reason::Internal)?;
             context.tag_len = 16;
             // As in the default provider, a later decryption compares its tag with this tag, until another tag is set.
             (context.tag_is_set, context.tag_is_made) = (true, true);
-        } else if !gcm.finish_open(&context.tag[..context.tag_len]) {
+        } else if !key.gcm.finish_open(&context.tag[..context.tag_len]) {
             return Err(Reason::TagMismatch);
         }
         Ok(0)
@@ -257,8 +224,7 @@ impl AeadContext<GcmMode> {
         let GcmKey { gcm, apart } = self.key.as_mut().ok_or(Reason::NoKey)?;
         let instance = &self.common.instance;
         let Some((key, keystream)) = apart
-            .0
-            .first_mut()
+            .as_mut()
             // If no keystream is computed ahead, small updates use the kernel's fused loop of CTR and GHASH.
             .filter(|(key, _)| instance.keystream_pool.is_some() || key.is_large(data.len()))
         else {
@@ -267,15 +233,17 @@ impl AeadContext<GcmMode> {
         let key = key.with(&instance.resources);
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
-            gcm.update_by(data.reborrow().into_span(), &mut |counter, blocks, is_data| match &instance
-                .keystream_pool
-            {
-                _ if is_data && key.key.is_large(blocks.len()) => {
-                    key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
-                }
-                Some(pool) => keystream.apply(pool, key, counter, blocks),
-                None => Some(blocks),
-            })
+            let span = data.reborrow().into_span();
+            gcm.update_by(
+                span,
+                Some(&mut |counter, blocks, is_data| match &instance.keystream_pool {
+                    _ if is_data && key.key.is_large(blocks.len()) => {
+                        key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
+                    }
+                    Some(pool) => keystream.apply(pool, key, counter, blocks),
+                    None => Some(blocks),
+                }),
+            )
         };
         // If the IV does not have 12 bytes, the counter is a GHASH value under the secret H. The update may copy the counter to
         // the stack.

@@ -2,7 +2,7 @@
 
 use lockstep::hazmat::inline::Block;
 
-use super::Common;
+use super::{Common, copy_iv};
 use crate::algorithm::Mode;
 use crate::key::{ContextKey, Runner};
 use crate::libcrypto::{GetParam, Param, Parameters, SetParam, list};
@@ -75,10 +75,7 @@ impl Raw {
         if iv.len() != self.common.algorithm.iv_len {
             return Err(Reason::IvLength);
         }
-        match <&Block>::try_from(iv) {
-            Ok(iv) => self.iv = *iv,
-            Err(_) => self.iv[..iv.len()].copy_from_slice(iv),
-        }
+        copy_iv::<16>(iv, &mut self.iv);
         self.has_iv = true;
         Ok(())
     }

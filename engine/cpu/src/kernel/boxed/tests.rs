@@ -13,7 +13,7 @@ impl Drop for Tally<'_> {
 fn the_last_reference_drops_the_value() {
     for last in 0..3 {
         let drops = AtomicUsize::new(0);
-        let one = Shared::try_new(|| Tally(&drops)).unwrap();
+        let one = Shared::try_new(|| Some(Tally(&drops))).unwrap();
         let mut references = [Some(one.clone()), Some(one.clone()), Some(one)];
         for at in (0..3).filter(|at| *at != last) {
             references[at] = None;
@@ -26,7 +26,7 @@ fn the_last_reference_drops_the_value() {
 
 #[test]
 fn only_a_single_reference_may_change_the_value() {
-    let mut one = Shared::try_new(|| 1).unwrap();
+    let mut one = Shared::try_new(|| Some(1)).unwrap();
     *one.get_mut().unwrap() = 2;
     let mut other = one.clone();
     assert!(one.get_mut().is_none() && other.get_mut().is_none());
@@ -38,7 +38,7 @@ fn only_a_single_reference_may_change_the_value() {
 #[test]
 fn threads_share_a_value() {
     let drops = AtomicUsize::new(0);
-    let value = Shared::try_new(|| (Tally(&drops), 7)).unwrap();
+    let value = Shared::try_new(|| Some((Tally(&drops), 7))).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             let value = value.clone();
@@ -79,8 +79,9 @@ fn values_are_aligned_and_dropped() {
         _tally: Tally<'a>,
     }
     let drops = AtomicUsize::new(0);
-    let mut values: Vec<_> =
-        (0..20).map(|number| Aligned::try_new(|| Line { number, _tally: Tally(&drops) }).unwrap()).collect();
+    let mut values: Vec<_> = (0..20)
+        .map(|number| Aligned::try_new(|| Some(Line { number, _tally: Tally(&drops) })).unwrap())
+        .collect();
     for (i, value) in values.iter_mut().enumerate() {
         assert!((&raw const **value).addr().is_multiple_of(64));
         value.number += 1;
@@ -89,4 +90,11 @@ fn values_are_aligned_and_dropped() {
     assert_eq!(drops.load(Ordering::Relaxed), 0);
     drop(values);
     assert_eq!(drops.load(Ordering::Relaxed), 20);
+}
+
+#[test]
+fn a_value_that_cannot_be_made_is_none() {
+    assert!(try_new(|| None::<u64>).is_none());
+    assert!(Shared::try_new(|| None::<u64>).is_none());
+    assert!(Aligned::try_new(|| None::<u64>).is_none());
 }

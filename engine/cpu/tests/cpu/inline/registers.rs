@@ -176,6 +176,8 @@ fn keys_and_modes_leave_nothing() {
             check("ofb", &|register, data| key.serial(Pass::Ofb, register, 8 * len, data));
             check("ctr", &|register, data| key.ctr(register, data));
             check("ctr32", &|register, data| key.ctr32(register, data));
+            check("ccm", &|register, data| key.ccm(true, register, &[7; 16], data));
+            check("ccm opened", &|register, data| key.ccm(false, register, &[7; 16], data));
             check("xts_encrypt", &|register, data| key.xts_encrypt(register, data));
             check("xts_unit", &|register, data| key.xts_unit(&key, true, register, None, data));
         }
