@@ -68,8 +68,18 @@ impl GcmKey {
         data: &mut [u8],
         tag: &mut [u8],
     ) -> Result<(), Error> {
-        let sealed = self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag));
-        sealed.map(|_| ()).ok_or(Error::EncryptError)
+        sealed(self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag)))
+    }
+
+    /// Like [`seal`](GcmKey::seal), but several threads may call this function at the same time.
+    pub(crate) fn seal_shared(
+        &self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), Error> {
+        sealed(self.0.shared_message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag)))
     }
 
     /// Appends the content of a record, `end` and the tag to the payload. The content and `end` are encrypted.
@@ -113,18 +123,41 @@ impl GcmKey {
         aad: &[u8],
         sealed: &mut [u8],
     ) -> Result<usize, Error> {
-        let len = sealed.len().checked_sub(TAG).ok_or(Error::DecryptError)?;
-        let (data, tag) = sealed.split_at_mut(len);
-        if self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Expect(tag)) == Some(true) {
-            return Ok(len);
-        }
-        data.fill(0);
-        Err(Error::DecryptError)
+        opened(sealed, |data, tag| self.0.message(nonce, aad, data, tag))
+    }
+
+    /// Like [`open`](GcmKey::open), but several threads may call this function at the same time.
+    pub(crate) fn open_shared(
+        &self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<usize, Error> {
+        opened(sealed, |data, tag| self.0.shared_message(nonce, aad, data, tag))
     }
 }
 
+/// The result of an encryption.
+fn sealed(result: Option<bool>) -> Result<(), Error> {
+    result.map(|_| ()).ok_or(Error::EncryptError)
+}
+
+/// Decrypts `sealed` by `message`, and returns the length of the plaintext.
+fn opened(
+    sealed: &mut [u8],
+    message: impl FnOnce(Span<'_>, &mut Tag<'_>) -> Option<bool>,
+) -> Result<usize, Error> {
+    let len = sealed.len().checked_sub(TAG).ok_or(Error::DecryptError)?;
+    let (data, tag) = sealed.split_at_mut(len);
+    if message(Span::in_place(data), &mut Tag::Expect(tag)) == Some(true) {
+        return Ok(len);
+    }
+    data.fill(0);
+    Err(Error::DecryptError)
+}
+
 /// From this number of bytes on, the content of a record is encrypted from its place to the payload, which must be filled with zeros
-/// before. On a Sapphire Rapids, sending 16 KiB then takes 8 to 14 % less time than copying the content and encrypting it in place.
+/// before. On a Sapphire Rapids, sending 16 KiB then takes 8 to 12 % less time than copying the content and encrypting it in place.
 /// For 4 KiB, it takes 2 % longer.
 const LONG: usize = 8 << 10;
 

@@ -34,6 +34,8 @@ pub(super) trait Context: Send + Sync {
     fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool;
     /// Processes a whole message: encrypts it and writes the tag, or decrypts it and compares the tag. False if it differs.
     fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> bool;
+    /// Like `message`, but several threads may call this function at the same time. `None` if memory cannot be allocated.
+    fn shared_message(&self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> Option<bool>;
     /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
     /// function at the same time.
     fn duplicate(&self) -> Option<Box<dyn Context>>;
@@ -111,6 +113,14 @@ impl<K: Kernel> Keys<K> {
         true
     }
 
+    /// The key of a message, if all powers of H have been computed.
+    #[inline(always)]
+    fn complete_key(&self) -> Option<MessageKey<'_, K>> {
+        // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
+        let powers = self.is_complete().then(|| Powers::All(unsafe { &**self.hash_key.get() }))?;
+        Some(MessageKey { kernel: self.kernel, schedule: &self.schedule, powers })
+    }
+
     /// A second set of the same keys with all powers of H. Does not access the powers of this set.
     #[cold]
     fn separate(&self) -> Option<Shared<Keys<K>>> {
@@ -154,10 +164,7 @@ impl<K: Kernel> Gcm<K> {
     fn parts(&mut self) -> (MessageKey<'_, K>, &mut State) {
         let Gcm { keys, state } = self;
         if keys.is_complete() {
-            let Keys { kernel, schedule, hash_key, .. } = &**keys;
-            // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
-            let powers = Powers::All(unsafe { &**hash_key.get() });
-            return (MessageKey { kernel: *kernel, schedule, powers }, state);
+            return (keys.complete_key().expect("all powers have been computed"), state);
         }
         let Some(keys) = keys.get_mut() else { unreachable!("keys with several users are complete") };
         if *keys.powers.get_mut() == IN_PROGRESS {
@@ -224,6 +231,14 @@ impl<K: Kernel> Context for Gcm<K> {
         let (mut key, state) = self.parts();
         state.start(&mut key, iv);
         state.whole(&mut key, None, aad, data, tag) == Status::Done
+    }
+
+    fn shared_message(&self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> Option<bool> {
+        let _entry = Entry::of(self.keys.kernel);
+        let separate = if self.keys.complete() { None } else { Some(self.keys.separate()?) };
+        let (mut key, mut state) = (separate.as_ref().unwrap_or(&self.keys).complete_key()?, State::idle());
+        state.start(&mut key, iv);
+        Some(state.whole(&mut key, None, aad, data, tag) == Status::Done)
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {
