@@ -1,5 +1,7 @@
 //! The AES-GCM key of one direction of a connection.
 
+use std::iter::repeat_n;
+
 use lockstep::aead::Tag;
 use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
 use lockstep::hazmat::stack;
@@ -66,8 +68,51 @@ impl GcmKey {
         data: &mut [u8],
         tag: &mut [u8],
     ) -> Result<(), Error> {
-        let sealed = self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag));
-        sealed.map(|_| ()).ok_or(Error::EncryptError)
+        sealed(self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag)))
+    }
+
+    /// Like [`seal`](GcmKey::seal), but several threads may call this function at the same time.
+    pub(crate) fn seal_shared(
+        &self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), Error> {
+        sealed(self.0.shared_message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag)))
+    }
+
+    /// Appends the content of a record, `end` and the tag to the payload. The content and `end` are encrypted.
+    pub(crate) fn seal_record(
+        &mut self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        content: &OutboundChunks<'_>,
+        end: &[u8],
+        payload: &mut PrefixedPayload,
+    ) -> Result<(), Error> {
+        let (start, len) = (payload.as_ref().len(), content.len());
+        let long = match content {
+            OutboundChunks::Single(content) if len >= LONG => Some(*content),
+            _ => None,
+        };
+        match long {
+            Some(_) => payload.extend(repeat_n(&0, len)),
+            None => append(payload, content),
+        }
+        payload.extend_from_slice(end);
+        payload.extend_from_slice(&[0; TAG]);
+        let (data, tag) = payload.as_mut()[start..].split_at_mut(len + end.len());
+        let Some(content) = long else { return self.seal(nonce, aad, data, tag) };
+        let (data, end) = data.split_at_mut(len);
+        let gcm = &mut self.0;
+        let is_encrypted = gcm.start(true, nonce)
+            && gcm.aad(aad)
+            && gcm.update(Span::copy(content, data))
+            && gcm.update(Span::in_place(end));
+        let computed = gcm.finish_seal().filter(|_| is_encrypted).ok_or(Error::EncryptError)?;
+        tag.copy_from_slice(&computed);
+        Ok(())
     }
 
     /// Authenticates and decrypts data in place. The tag follows the data. Returns the length of the plaintext. After an error, the data
@@ -78,15 +123,43 @@ impl GcmKey {
         aad: &[u8],
         sealed: &mut [u8],
     ) -> Result<usize, Error> {
-        let len = sealed.len().checked_sub(TAG).ok_or(Error::DecryptError)?;
-        let (data, tag) = sealed.split_at_mut(len);
-        if self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Expect(tag)) == Some(true) {
-            return Ok(len);
-        }
-        data.fill(0);
-        Err(Error::DecryptError)
+        opened(sealed, |data, tag| self.0.message(nonce, aad, data, tag))
+    }
+
+    /// Like [`open`](GcmKey::open), but several threads may call this function at the same time.
+    pub(crate) fn open_shared(
+        &self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<usize, Error> {
+        opened(sealed, |data, tag| self.0.shared_message(nonce, aad, data, tag))
     }
 }
+
+/// The result of an encryption.
+fn sealed(result: Option<bool>) -> Result<(), Error> {
+    result.map(|_| ()).ok_or(Error::EncryptError)
+}
+
+/// Decrypts `sealed` by `message`, and returns the length of the plaintext.
+fn opened(
+    sealed: &mut [u8],
+    message: impl FnOnce(Span<'_>, &mut Tag<'_>) -> Option<bool>,
+) -> Result<usize, Error> {
+    let len = sealed.len().checked_sub(TAG).ok_or(Error::DecryptError)?;
+    let (data, tag) = sealed.split_at_mut(len);
+    if message(Span::in_place(data), &mut Tag::Expect(tag)) == Some(true) {
+        return Ok(len);
+    }
+    data.fill(0);
+    Err(Error::DecryptError)
+}
+
+/// From this number of bytes on, the content of a record is encrypted from its place to the payload, which must be filled with zeros
+/// before. On a Sapphire Rapids, sending 16 KiB then takes 8 to 12 % less time than copying the content and encrypting it in place.
+/// For 4 KiB, it takes 2 % longer.
+const LONG: usize = 8 << 10;
 
 /// The number of bytes that are copied at once. To copy more than 2 or 4 KiB, the GNU C library uses the instruction `rep movsb`. If source
 /// and destination have different alignments, this instruction takes 5 microseconds for 16 KiB on a Zen 3. Copies in pieces of this length
@@ -94,7 +167,7 @@ impl GcmKey {
 const PIECE: usize = 1 << 10;
 
 /// Appends the content of a record to the payload.
-pub(crate) fn append(payload: &mut PrefixedPayload, content: &OutboundChunks<'_>) {
+fn append(payload: &mut PrefixedPayload, content: &OutboundChunks<'_>) {
     match content {
         OutboundChunks::Single(content) => {
             content.chunks(PIECE).for_each(|piece| payload.extend_from_slice(piece));

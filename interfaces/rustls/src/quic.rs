@@ -1,7 +1,5 @@
 //! Protection of the packets and headers of QUIC (RFC 9001, section 5).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use lockstep::hazmat::inline::InlineKey;
 use lockstep::hazmat::stack;
 use rustls::Error;
@@ -19,7 +17,7 @@ const SAMPLE: usize = 16;
 
 impl Algorithm for Gcm {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn PacketKey> {
-        Box::new(Packets { key: Mutex::new(self.key(&key)), iv })
+        Box::new(Packets { key: self.key(&key), iv })
     }
 
     fn header_protection_key(&self, key: AeadKey) -> Box<dyn HeaderProtectionKey> {
@@ -35,23 +33,19 @@ impl Algorithm for Gcm {
 
 /// The key for the packets of one direction.
 struct Packets {
-    key: Mutex<GcmKey>,
+    key: GcmKey,
     iv: Iv,
 }
 
 impl Packets {
-    fn key(&self) -> MutexGuard<'_, GcmKey> {
-        self.key.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn seal(&self, nonce: Nonce, header: &[u8], payload: &mut [u8]) -> Result<Tag, Error> {
         let mut tag = [0; TAG];
-        self.key().seal(&nonce.0, header, payload, &mut tag)?;
+        self.key.seal_shared(&nonce.0, header, payload, &mut tag)?;
         Ok(Tag::from(&tag[..]))
     }
 
     fn open<'a>(&self, nonce: Nonce, header: &[u8], payload: &'a mut [u8]) -> Result<&'a [u8], Error> {
-        let len = self.key().open(&nonce.0, header, payload)?;
+        let len = self.key.open_shared(&nonce.0, header, payload)?;
         Ok(&payload[..len])
     }
 }

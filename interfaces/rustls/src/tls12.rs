@@ -7,7 +7,7 @@ use rustls::crypto::cipher::{
 };
 use rustls::{ConnectionTrafficSecrets, Error};
 
-use crate::gcm::{Gcm, GcmKey, TAG, append};
+use crate::gcm::{Gcm, GcmKey, TAG};
 
 /// The number of bytes of a nonce that each side derives with its key.
 const SALT: usize = 4;
@@ -65,11 +65,8 @@ impl MessageEncrypter for Encrypter {
         let mut payload = PrefixedPayload::with_capacity(self.encrypted_payload_len(len));
         let nonce = Nonce::new(&self.iv, number).0;
         payload.extend_from_slice(&nonce[SALT..]);
-        append(&mut payload, &message.payload);
-        payload.extend_from_slice(&[0; TAG]);
         let aad = make_tls12_aad(number, message.typ, message.version, len);
-        let (data, tag) = payload.as_mut()[EXPLICIT..].split_at_mut(len);
-        self.key.seal(&nonce, &aad, data, tag)?;
+        self.key.seal_record(&nonce, &aad, &message.payload, &[], &mut payload)?;
         Ok(OutboundOpaqueMessage::new(message.typ, message.version, payload))
     }
 

@@ -7,7 +7,7 @@ use rustls::crypto::cipher::{
 };
 use rustls::{ConnectionTrafficSecrets, ContentType, Error, ProtocolVersion};
 
-use crate::gcm::{Gcm, GcmKey, TAG, append};
+use crate::gcm::{Gcm, GcmKey, TAG};
 
 impl Tls13AeadAlgorithm for Gcm {
     fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
@@ -43,15 +43,11 @@ impl MessageEncrypter for Records {
         message: OutboundPlainMessage<'_>,
         number: u64,
     ) -> Result<OutboundOpaqueMessage, Error> {
-        let len = message.payload.len();
-        let total = self.encrypted_payload_len(len);
+        let total = self.encrypted_payload_len(message.payload.len());
         let mut payload = PrefixedPayload::with_capacity(total);
-        append(&mut payload, &message.payload);
         // The type of the content follows the content, and is encrypted with it.
-        payload.extend_from_slice(&[message.typ.into()]);
-        payload.extend_from_slice(&[0; TAG]);
-        let (data, tag) = payload.as_mut().split_at_mut(len + 1);
-        self.key.seal(&Nonce::new(&self.iv, number).0, &make_tls13_aad(total), data, tag)?;
+        let (nonce, aad) = (Nonce::new(&self.iv, number).0, make_tls13_aad(total));
+        self.key.seal_record(&nonce, &aad, &message.payload, &[message.typ.into()], &mut payload)?;
         // RFC 8446, section 5.1: every encrypted record has this type and the version of TLS 1.2.
         Ok(OutboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, payload))
     }

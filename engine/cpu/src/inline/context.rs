@@ -95,7 +95,7 @@ impl<K: Kernel> Keys<K> {
 
     /// Computes all powers of H. Returns false if another thread is doing so. (If the process is forked during the
     /// computation, waiting for that thread would block the child process for ever.)
-    fn complete(&self) -> bool {
+    pub(super) fn complete(&self) -> bool {
         // Only the first copy needs the atomic exchange.
         if self.is_complete() {
             return true;
@@ -111,9 +111,17 @@ impl<K: Kernel> Keys<K> {
         true
     }
 
+    /// The key of a message, if all powers of H have been computed.
+    #[inline(always)]
+    pub(super) fn complete_key(&self) -> Option<MessageKey<'_, K>> {
+        // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
+        let powers = self.is_complete().then(|| Powers::All(unsafe { &**self.hash_key.get() }))?;
+        Some(MessageKey { kernel: self.kernel, schedule: &self.schedule, powers })
+    }
+
     /// A second set of the same keys with all powers of H. Does not access the powers of this set.
     #[cold]
-    fn separate(&self) -> Option<Shared<Keys<K>>> {
+    pub(super) fn separate(&self) -> Option<Shared<Keys<K>>> {
         let mut copy = Keys::blank(self.kernel)?;
         let keys = copy.get_mut()?;
         self.kernel.copy_schedule(&self.schedule, &mut keys.schedule);
@@ -140,10 +148,7 @@ pub(super) fn expands_in_place<K: Kernel>(_: K) -> bool {
 #[inline(always)]
 pub(super) fn message_key<K: Kernel>(keys: &mut Shared<Keys<K>>) -> MessageKey<'_, K> {
     if keys.is_complete() {
-        let Keys { kernel, schedule, hash_key, .. } = &**keys;
-        // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
-        let powers = Powers::All(unsafe { &**hash_key.get() });
-        return MessageKey { kernel: *kernel, schedule, powers };
+        return keys.complete_key().expect("all powers have been computed");
     }
     let Some(keys) = keys.get_mut() else { unreachable!("keys with several users are complete") };
     if *keys.powers.get_mut() == IN_PROGRESS {

@@ -179,11 +179,7 @@ impl InlineGcm {
     /// writes a tag of 1 to 16 bytes, or decrypts data and compares such a tag in constant time. False if the tag is wrong: then the
     /// output is not authentic. `None`, without any change, if a length is not one of GCM, or if no key is set.
     pub fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> Option<bool> {
-        let has_right_lengths = !iv.is_empty()
-            && iv.len().max(aad.len()) as u64 <= MAX_AAD_OR_IV
-            && data.len() as u64 <= MAX_DATA
-            && (1..=16).contains(&tag.len());
-        if self.0.phase == Phase::Keyless || !has_right_lengths {
+        if !self.accepts(iv, aad, &data, tag) {
             return None;
         }
         self.0.phase = Phase::Between;
@@ -191,6 +187,30 @@ impl InlineGcm {
             state.start(key, iv);
             state.whole(key, None, aad, data, tag) == Status::Done
         }))
+    }
+
+    /// Like [`message`](InlineGcm::message), but does not end the current message, and several threads may call this function at the same
+    /// time. Also returns `None`, without any change, if memory cannot be allocated.
+    pub fn shared_message(&self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> Option<bool> {
+        if !self.accepts(iv, aad, &data, tag) {
+            return None;
+        }
+        with_any!(&self.0.keys, keys => {
+            let _entry = Entry::of(keys.kernel);
+            let separate = if keys.complete() { None } else { Some(keys.separate()?) };
+            let (key, mut state) = (&mut separate.as_ref().unwrap_or(keys).complete_key()?, State::idle());
+            state.start(key, iv);
+            Some(state.whole(key, None, aad, data, tag) == Status::Done)
+        })
+    }
+
+    /// True if a key is set and the lengths of a message are those of GCM.
+    fn accepts(&self, iv: &[u8], aad: &[u8], data: &Span<'_>, tag: &Tag<'_>) -> bool {
+        self.0.phase != Phase::Keyless
+            && !iv.is_empty()
+            && iv.len().max(aad.len()) as u64 <= MAX_AAD_OR_IV
+            && data.len() as u64 <= MAX_DATA
+            && (1..=16).contains(&tag.len())
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated. Copies share the key, with all powers of

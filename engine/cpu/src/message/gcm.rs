@@ -94,8 +94,9 @@ impl State {
     #[inline]
     fn next_keystream<K: Kernel>(&mut self, key: &MessageKey<'_, K>) {
         let first = if std::mem::take(&mut self.lacks_mask) { MASK } else { KEYSTREAM };
+        // Stores of constant length: `memset` of the GNU C library uses a masked store for few bytes, which is not forwarded to a load.
+        (self.encrypted[first], self.encrypted[KEYSTREAM]) = ([0; 16], [0; 16]);
         let blocks = &mut self.encrypted[first..];
-        blocks.fill([0; 16]);
         key.kernel.ctr32(key.schedule, &mut self.counter.block[0], Span::in_place(blocks.as_flattened_mut()));
     }
 

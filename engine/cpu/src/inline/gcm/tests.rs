@@ -19,3 +19,23 @@ fn messages_have_a_maximum_length() {
     // SAFETY: the span is refused, so it is never read or written.
     assert!(!gcm.update(unsafe { Span::from_raw(place, place, (1 << 36) - 31) }));
 }
+
+#[test]
+fn a_shared_message_does_not_change_the_message_in_progress() {
+    let mut gcm = InlineGcm::new(InlineKernel::best(), &[3; 16]).unwrap();
+    let (mut whole, mut expected) = ([7; 5000], [0; 16]);
+    gcm.message(&[1; 12], &[5], Span::in_place(&mut whole), &mut Tag::Write(&mut expected)).unwrap();
+    let mut pieces = [7; 5000];
+    assert!(gcm.start(true, &[1; 12]) && gcm.aad(&[5]) && gcm.update(Span::in_place(&mut pieces[..20])));
+    let (mut shared, mut tag) = ([7; 5000], [0; 16]);
+    let done = gcm.shared_message(&[1; 12], &[5], Span::in_place(&mut shared), &mut Tag::Write(&mut tag));
+    assert_eq!((done, tag), (Some(true), expected));
+    assert!(gcm.update(Span::in_place(&mut pieces[20..])));
+    assert_eq!(gcm.finish_seal(), Some(expected));
+    assert!(shared == whole && pieces == whole);
+    // A wrong tag and wrong lengths.
+    tag[15] ^= 1;
+    let opened = gcm.shared_message(&[1; 12], &[5], Span::in_place(&mut shared), &mut Tag::Expect(&tag));
+    assert_eq!(opened, Some(false));
+    assert_eq!(gcm.shared_message(&[], &[], Span::in_place(&mut []), &mut Tag::Write(&mut tag)), None);
+}
