@@ -73,7 +73,7 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     let data = host(&mut segment.data);
     match pass {
         Pass::Ghash => kernel.ghash(hash_key(kernel, key), register, data.input()),
-        Pass::Polyval => kernel.polyval(polyval_key(kernel, key), register, data.input()),
+        Pass::Polyval => kernel.polyval(polyval_key(kernel, key), register, data.input(), None),
         Pass::EcbEncrypt | Pass::EcbDecrypt => {
             kernel.ecb(schedule(kernel, key), pass == Pass::EcbEncrypt, data.into_span())
         }

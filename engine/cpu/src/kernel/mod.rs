@@ -206,9 +206,30 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// Folds whole blocks into a GHASH state (SP 800-38D, 6.4).
     fn ghash(self, key: &Self::HashKey, state: &mut Block, data: &[u8]);
 
-    /// Adds whole blocks to a POLYVAL state (RFC 8452, section 3).
-    fn polyval(self, key: &Self::HashKey, state: &mut Block, data: &[u8]) {
+    /// Adds whole blocks, and a last block if it is given, to a POLYVAL state (RFC 8452, section 3).
+    fn polyval(self, key: &Self::HashKey, state: &mut Block, data: &[u8], last: Option<&Block>) {
         rfc8452::polyval_by_ghash(self, key, state, data);
+        rfc8452::polyval_by_ghash(self, key, state, last.map_or(&[], |last| &last[..]));
+    }
+
+    /// Derives the keys of a message of GCM-SIV from its nonce, which is a little-endian number (RFC 8452, section 4). Replaces
+    /// `hash_key` by the key of POLYVAL, and writes the key of AES to `derived`. A key of 16 bytes is the first block, and the second
+    /// block is unspecified then.
+    fn gcm_siv_keys(
+        self,
+        key: &Self::Schedule,
+        nonce: u128,
+        hash_key: &mut Self::HashKey,
+        derived: &mut [Block; 2],
+    ) {
+        let mut blocks = Wiped::<6>::zero();
+        self.ctr_little32(key, &mut (nonce << 32).to_le_bytes(), Span::in_place(blocks.as_flattened_mut()));
+        // Half of each block is used.
+        let half = |i: usize| u128::from(u128::from_le_bytes(blocks[i]) as u64);
+        let [h, low, high] = [0, 2, 4].map(|i| (half(i) | half(i + 1) << 64).to_le_bytes());
+        *derived = [low, high];
+        blocks[0] = rfc8452::ghash_key_of_polyval_key(&h);
+        self.hash_keys_into(&blocks[..1], from_mut(hash_key));
     }
 
     /// OCB3 of whole blocks (RFC 7253, sections 4.2 and 4.3), from the state before them.

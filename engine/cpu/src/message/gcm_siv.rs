@@ -12,13 +12,11 @@ use lockstep_core::data::Data;
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, Tag};
 
-use super::gcm::CHUNK;
-use super::hash::{GROUP, Hash, MessageKey, Places};
+use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
 use super::{finish, nonce};
 use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::schedule;
-use crate::kernel::rfc8452::ghash_key_of_polyval_key;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Kernel, Powers, Span, out_of_memory};
 
@@ -55,8 +53,7 @@ fn run_group<K: Kernel, const MOST: usize>(
 ) {
     let count = messages.len();
     let (schedules, hash_keys) = (&mut schedules[..count], &mut hash_keys[..count]);
-    let mut hash = Wiped::<MOST>::zero();
-    let mut encryption: [Wiped<2>; MOST] = std::array::from_fn(|_| Wiped::zero());
+    let mut derived: [Wiped<2>; MOST] = std::array::from_fn(|_| Wiped::zero());
     for (i, (message, place)) in messages.iter().zip(&mut *schedules).enumerate() {
         let key: &Key = message.key;
         let schedule = key.already_prepared().unwrap_or_else(|| {
@@ -64,25 +61,14 @@ fn run_group<K: Kernel, const MOST: usize>(
             kernel.expand_each(&[key.bytes()], from_mut(place));
             place
         });
-        // Derives the keys of the message (RFC 8452, section 4). Half of each block is used: two blocks make the POLYVAL key, and the
-        // others the key of AES. For shorter keys, the last blocks are zeros.
-        let count = 2 + key.size().bytes() / 8;
-        let mut blocks = Wiped::<6>::zero();
-        let mut counter = (nonce_number(nonce(message)) << 32).to_le_bytes();
-        kernel.ctr_little32(schedule, &mut counter, Span::in_place(blocks[..count].as_flattened_mut()));
-        let half = |i: usize| u128::from(u128::from_le_bytes(blocks[i]) as u64);
-        let pair = |i: usize| (half(i) | half(i + 1) << 64).to_le_bytes();
-        hash[i] = ghash_key_of_polyval_key(&pair(0));
-        *encryption[i] = [pair(2), pair(4)];
+        kernel.gcm_siv_keys(schedule, nonce_number(nonce(message)), &mut hash_keys[i], &mut derived[i]);
     }
-    let keys: [&[u8]; MOST] = std::array::from_fn(|i| {
-        let size = messages[i.min(count - 1)].key.size();
-        &encryption[i].as_flattened()[..size.bytes()]
-    });
+    let size = |i: usize| messages[i.min(count - 1)].key.size();
+    let keys: [&[u8]; MOST] = std::array::from_fn(|i| &derived[i].as_flattened()[..size(i).bytes()]);
     kernel.expand_each(&keys[..count], schedules);
-    kernel.hash_keys_into(&hash[..count], hash_keys);
     let mut hashes = schedules.iter().zip(hash_keys).map(|(schedule, hash_key)| {
-        Polyval::new(MessageKey { kernel, schedule, powers: Powers::Some(hash_key) })
+        let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
+        Polyval { key, hash: Hash::EMPTY, hashed: 0 }
     });
     let (mut messages, mut next) = (messages, hashes.next());
     while let (Some((message, later)), Some(mut polyval)) = (messages.split_first_mut(), next) {
@@ -102,21 +88,19 @@ fn run_one<K: Kernel>(
     let mut data = host(&mut message.data);
     let lengths = (message.aad.len(), data.len());
     if polyval.hashed == 0 {
-        polyval.absorb(message.aad);
-        polyval.hash.pad();
+        polyval.add_aad(message.aad);
     }
     // The right tag of a forged message is a secret.
     let mut computed = Wiped::<1>::zero();
     match &message.tag {
         Tag::Write(_) => {
-            polyval.absorb(&data.input()[polyval.hashed..]);
-            polyval.tag(lengths, nonce, &mut computed[0]);
+            polyval.tag(&data.input()[polyval.hashed..], lengths, nonce, &mut computed[0]);
             encrypt(&polyval.key, &computed[0], data.reborrow().into_span(), beside);
         }
         Tag::Expect(tag) => {
             let tag: &Block = (*tag).try_into().expect("checked");
             polyval.decrypt(tag, data.reborrow().into_span());
-            polyval.tag(lengths, nonce, &mut computed[0]);
+            polyval.tag(&[], lengths, nonce, &mut computed[0]);
         }
     }
     finish(message, &computed[0]);
@@ -144,8 +128,7 @@ fn encrypt<K: Kernel>(
     {
         let at = data.len().min(text.len()) / K::GCM_SIV_STEP * K::GCM_SIV_STEP;
         let (steps, rest) = data.split_at(at);
-        polyval.absorb(next.aad);
-        polyval.hash.pad();
+        polyval.add_aad(next.aad);
         polyval.hash.flush(&mut polyval.key);
         let hash_key = polyval.key.hash_key(K::GCM_SIV_STEP / 16);
         let text = &text.input()[..at];
@@ -166,24 +149,33 @@ struct Polyval<'k, K: Kernel> {
     hashed: usize,
 }
 
-impl<'k, K: Kernel> Polyval<'k, K> {
-    fn new(key: MessageKey<'k, K>) -> Self {
-        Polyval { key, hash: Hash::EMPTY, hashed: 0 }
-    }
-
-    /// Adds bytes to the hash.
-    fn absorb(&mut self, bytes: &[u8]) {
-        self.hash.absorb(&mut self.key, bytes);
-    }
-
-    /// Writes the tag, from the lengths of additional data and plaintext in bytes (RFC 8452, section 4).
-    fn tag(&mut self, (aad, data): (usize, usize), nonce: &[u8; 12], tag: &mut Block) {
+impl<K: Kernel> Polyval<'_, K> {
+    /// Adds the additional data.
+    fn add_aad(&mut self, aad: &[u8]) {
+        self.hash.absorb(&mut self.key, aad);
         self.hash.pad();
-        let lengths = u128::from(8 * aad as u64) | u128::from(8 * data as u64) << 64;
-        let hash = *self.hash.finish(&mut self.key, &lengths.to_le_bytes());
-        let hash = u128::from_le_bytes(hash) ^ nonce_number(nonce);
-        *tag = (hash & !(1 << 127)).to_le_bytes();
-        self.key.kernel.encrypt_block(self.key.schedule, tag);
+    }
+
+    /// Adds the rest of the plaintext, and writes the tag, from the lengths of additional data and plaintext in bytes (RFC 8452,
+    /// section 4).
+    fn tag(&mut self, text: &[u8], (aad, data): (usize, usize), nonce: &[u8; 12], tag: &mut Block) {
+        let lengths = (u128::from(8 * aad as u64) | u128::from(8 * data as u64) << 64).to_le_bytes();
+        let (blocks, state) =
+            if text.len() >= K::GCM_SIV_STEP.max(PENDING + 1) && text.len().is_multiple_of(16) {
+                // A text of this length needs all powers of H, with or without the lengths.
+                self.hash.flush(&mut self.key);
+                (text, &mut self.hash.state[0])
+            } else {
+                self.hash.absorb(&mut self.key, text);
+                self.hash.pad();
+                self.hash.take()
+            };
+        let MessageKey { kernel, schedule, .. } = self.key;
+        // The call that hashes the last blocks also hashes the lengths, so that there is one reduction at the end.
+        let hash_key = self.key.hash_key(blocks.len() / 16 + 1);
+        kernel.polyval(hash_key, state, blocks, Some(&lengths));
+        *tag = ((u128::from_le_bytes(*state) ^ nonce_number(nonce)) & !(1 << 127)).to_le_bytes();
+        kernel.encrypt_block(schedule, tag);
     }
 
     /// Decrypts the data of a message and adds the plaintext.
@@ -198,14 +190,9 @@ impl<'k, K: Kernel> Polyval<'k, K> {
             kernel.gcm_siv(schedule, &mut counter[0], steps, hash_key, &mut self.hash.state[0], None);
             data = rest;
         }
-        while !data.is_empty() {
-            let at = data.len().min(CHUNK);
-            let (piece, rest) = data.split_at(at);
-            let dst = piece.dst();
-            kernel.ctr_little32(schedule, &mut counter[0], piece);
-            // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
-            self.absorb(unsafe { std::slice::from_raw_parts(dst, at) });
-            data = rest;
-        }
+        let (dst, len) = (data.dst(), data.len());
+        kernel.ctr_little32(schedule, &mut counter[0], data);
+        // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
+        self.hash.absorb(&mut self.key, unsafe { std::slice::from_raw_parts(dst, len) });
     }
 }

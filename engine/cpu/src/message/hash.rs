@@ -111,7 +111,7 @@ impl<const GHASH: bool> Hash<GHASH> {
             if GHASH {
                 kernel.ghash(hash_key, state, blocks);
             } else {
-                kernel.polyval(hash_key, state, blocks);
+                kernel.polyval(hash_key, state, blocks, None);
             }
         }
     }

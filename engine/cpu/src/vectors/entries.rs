@@ -102,7 +102,7 @@ macro_rules! keys {
             fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) { schedule::expand_each(keys, places) }
             fn hash_keys_into(h: &[Block], places: &mut [Hash]) {
                 for (h, place) in h.iter().zip(places) {
-                    ghash::replace_key::<V>(single_stream::load_words(h), place);
+                    ghash::replace_key::<V, true>(single_stream::load_words(h), place);
                 }
             }
             fn ensure_powers(key: &mut Hash, blocks: usize) { ghash::ensure_powers::<V>(key, blocks) }
@@ -166,8 +166,21 @@ macro_rules! passes {
             fn ctr_little32(key: &Schedule, counter: &mut Block, data: Span<'_>) {
                 ctr::ctr_little32::<V>(key, counter, data)
             }
-            fn ghash(key: &Hash, state: &mut Block, data: &[u8]) { ghash::hash::<V, true>(key, state, data) }
-            fn polyval(key: &Hash, state: &mut Block, data: &[u8]) { ghash::hash::<V, false>(key, state, data) }
+            fn ghash(key: &Hash, state: &mut Block, data: &[u8]) { ghash::hash::<V, true>(key, state, data, None) }
+            fn polyval(key: &Hash, state: &mut Block, data: &[u8], last: Option<&Block>) {
+                ghash::hash::<V, false>(key, state, data, last)
+            }
+            fn gcm_siv_keys(key: &Schedule, nonce: u128, hash_key: &mut Hash, derived: &mut [Block; 2]) {
+                // The blocks stay in registers, because the time of a short message is mostly the latency of this chain. Six blocks take
+                // about as much time as the four that a key of 16 bytes needs. Half of each block is used.
+                let mut x = [Single::number(0); 6];
+                for i in 0..6 {
+                    x[i] = single_stream::encrypted(key, Single::number(nonce << 32 | i as u128));
+                }
+                x[2].low_halves(x[3]).store(derived[0].as_mut_ptr());
+                x[4].low_halves(x[5]).store(derived[1].as_mut_ptr());
+                ghash::replace_key::<V, false>(x[0].low_halves(x[1]), hash_key);
+            }
         }
 
         // GCM and GCM-SIV: CTR and a hash in one loop.

@@ -20,17 +20,6 @@ struct Ocb<'k, const ENCRYPTS: bool> {
     state: &'k mut OcbState,
 }
 
-/// The mask L_i of a key.
-///
-/// # Safety
-///
-/// The same as for [`Vector`], with [`Single`] as the vector.
-#[inline(always)]
-unsafe fn l(key: &OcbKey, i: u32) -> Single {
-    // SAFETY: the caller guarantees that the processor has the instruction.
-    unsafe { Single::load(key.masks.l(i).as_ptr()) }
-}
-
 impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
     // [`ocb`] aligns the number of blocks, so that it is a multiple of the number of blocks in a step.
     #[inline(always)]
@@ -45,7 +34,8 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
             // The last block of the step has the number `blocks` + `count`. Its value in the table contains the mask L of the number
             // `count`, which is replaced by that of its own number.
             let number = state.blocks + count as u64;
-            let change = l(key, count.trailing_zeros()).xor(l(key, number.trailing_zeros()));
+            let l = |i| Single::load(key.masks.l(i).as_ptr());
+            let change = l(count.trailing_zeros()).xor(l(number.trailing_zeros()));
             let zero = change.xor(change);
             let mut places = [zero; 4];
             places[V::BLOCKS - 1] = change;

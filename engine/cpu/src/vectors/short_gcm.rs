@@ -26,7 +26,7 @@ pub(super) unsafe fn key_into<V: Vector>(
     unsafe {
         schedule::expand_to_encrypt_into(key, schedule);
         let h = single_stream::encrypted(schedule, Single::number(0));
-        ghash::replace_key::<V>(h, hash_key);
+        ghash::replace_key::<V, true>(h, hash_key);
     }
 }
 
