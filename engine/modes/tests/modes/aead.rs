@@ -1,9 +1,14 @@
 //! The authenticated modes through the type `AeadKey`: the key selects the mode, and each message gets a status.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use lockstep_core::backend::{DeviceId, DeviceMemory};
 use lockstep_core::data::Data;
-use lockstep_core::work::{Status, Tag};
-use lockstep_core::{Block, Error};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag};
+use lockstep_core::{Block, Error, KeySize, Result};
 use lockstep_modes::aead::{Aead, AeadKey, Message};
+use lockstep_modes::{Direction, Executor};
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference::Aes;
 use lockstep_testkit::mock::MockCpu;
@@ -38,6 +43,10 @@ fn each_mode_has_its_row_and_one_layout() {
         // The rows of the table must have the order of the enumeration.
         let (name, variant) = (mode.name().replace('-', ""), format!("{mode:?}"));
         assert!(name.to_lowercase().starts_with(&variant.to_lowercase()), "{variant} has the row of {name}");
+        assert_eq!(mode.to_string(), mode.name());
+        // Only SIV has two AES keys (RFC 5297, section 2.2).
+        let key = AeadKey::new(mode, &[1; 32]).unwrap();
+        assert_eq!((key.mode(), key.key().is_none()), (mode, mode == Aead::Siv));
         let mut sealed: Vec<u8> = (0..21).collect();
         let (body, tag) = mode.split(&sealed, 16).unwrap();
         assert_eq!((body.len(), tag.len()), (5, 16), "{mode}");
@@ -116,4 +125,63 @@ fn keys_of_other_lengths_and_of_other_modes_are_refused() {
     assert!(matches!(seal(Aead::Siv, &[]), Err(Error::Order { .. })));
     assert!(matches!(seal(Aead::Gcm, &[b"a", b"b"]), Err(Error::Order { .. })));
     assert_eq!((data, tag), ([9; 20], [0; 16]));
+}
+
+/// Runs passes with a planner, and records them with the sizes of their keys. Supports no fused AEAD.
+struct Recording {
+    planner: Planner,
+    passes: Mutex<BTreeSet<(Pass, KeySize)>>,
+}
+
+impl Executor for Recording {
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+        self.passes.lock().unwrap().extend(segments.iter().map(|segment| (pass, segment.key.size())));
+        self.planner.run_pass(pass, segments)
+    }
+
+    fn run_fused(&self, _: FusedAead, _: &mut [AeadMessage<'_>]) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
+        self.planner.memory(device)
+    }
+}
+
+/// A mode can be composed on an executor that supports the passes that the mode runs, and only on such an executor.
+#[test]
+fn a_mode_is_supported_with_the_passes_that_it_runs() {
+    let executor = Recording { planner: planner(), passes: Mutex::default() };
+    for mode in Aead::ALL {
+        let nonce = &[7; 24][..if mode == Aead::Xaes { 24 } else { 12 }];
+        for &len in mode.key_lengths() {
+            let key = AeadKey::new(mode, &vec![3; len]).unwrap();
+            let (mut data, mut tag) = ([5; 40], [0; 16]);
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                let tag = match direction {
+                    Direction::Encrypt => Tag::Write(&mut tag),
+                    Direction::Decrypt => Tag::Expect(&tag),
+                };
+                mode.run(&executor, direction, &mut [message(&key, nonce, &mut data, tag)]).unwrap();
+                let passes = std::mem::take(&mut *executor.passes.lock().unwrap());
+                let with = |left_out: Option<(Pass, KeySize)>| {
+                    mode.is_supported(direction, key.size(), |operation, size| match operation {
+                        Operation::Pass(pass) => {
+                            passes.contains(&(pass, size)) && left_out != Some((pass, size))
+                        }
+                        _ => false,
+                    })
+                };
+                assert!(with(None), "{mode}, {direction:?}, {passes:?}");
+                for pass in &passes {
+                    assert!(!with(Some(*pass)), "{mode}, {direction:?}: {pass:?} is not asked for");
+                }
+            }
+            assert_eq!(data, [5; 40], "{mode}");
+        }
+        let fused = matches!(mode, Aead::Gcm | Aead::GcmSiv | Aead::Ocb);
+        let only_fused = |operation, _| matches!(operation, Operation::Fused(fused) if fused.opens());
+        assert_eq!(mode.is_supported(Direction::Decrypt, KeySize::Aes256, only_fused), fused, "{mode}");
+        assert!(!mode.is_supported(Direction::Encrypt, KeySize::Aes256, only_fused), "{mode}");
+    }
 }

@@ -5,9 +5,10 @@ use lockstep_core::backend::{DeviceId, Unit};
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag};
 use lockstep_core::{Error, Key};
+use lockstep_modes::aead::{self, AeadKey};
 use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Message};
 use lockstep_planner::{Planner, Selection};
-use lockstep_testkit::mock::MockAsyncDevice;
+use lockstep_testkit::mock::{MockAsyncDevice, MockCpu};
 
 const MISSING_DEVICE: DeviceId = DeviceId { backend: "nowhere", unit: Unit::Only };
 
@@ -110,5 +111,95 @@ fn fused_tasks_have_the_limits_of_their_modes() {
         assert_eq!(check(fused, most), Ok(()));
         let error = check(fused, most + 1).unwrap_err();
         assert!(matches!(error, Error::TooLong { limit, .. } if limit == most), "{fused:?}: {error}");
+    }
+}
+
+/// True if the standard of the mode allows a nonce and a tag of these lengths.
+fn are_allowed(mode: Aead, nonce: usize, tag: usize) -> bool {
+    match mode {
+        // SP 800-38D, 5.2.1.1 and 5.2.1.2.
+        Aead::Gcm => nonce > 0 && (tag == 4 || tag == 8 || (12..=16).contains(&tag)),
+        // RFC 8452, section 4.
+        Aead::GcmSiv => nonce == 12 && tag == 16,
+        // RFC 7253, section 4.2.
+        Aead::Ocb => (1..=15).contains(&nonce) && (1..=16).contains(&tag),
+        // RFC 5297, section 2.6.
+        Aead::Siv => tag == 16,
+        // SP 800-38C, A.1.
+        Aead::Ccm => (7..=13).contains(&nonce) && (4..=16).contains(&tag) && tag.is_multiple_of(2),
+        Aead::Xaes => nonce == 24 && tag == 16,
+        // EAX has nonces of any length.
+        Aead::Eax => (1..=16).contains(&tag),
+    }
+}
+
+/// Every length of the nonce up to 25 bytes, and of the tag up to 17 bytes. A refused message is unchanged.
+#[test]
+fn nonces_and_tags_have_the_lengths_of_the_standards() {
+    let planner = Planner::new(vec![std::sync::Arc::new(MockCpu::default())], &Selection::default()).unwrap();
+    for mode in Aead::ALL {
+        let key = AeadKey::new(mode, &[1; 32]).unwrap();
+        let run = |nonce: &[u8], data: &mut [u8], tag: Tag<'_>| {
+            let direction =
+                if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
+            let (data, status) = (Data::in_place(data), Status::Pending);
+            mode.run(
+                &planner,
+                direction,
+                &mut [aead::Message { key: &key, nonce, aad: &[], data, tag, status }],
+            )
+        };
+        for nonce in (0..=25).map(|len| vec![2; len]) {
+            for len in 0..=17 {
+                let (mut data, mut tag) = ([3; 5], vec![4; len]);
+                let outcomes =
+                    [run(&nonce, &mut data, Tag::Write(&mut tag)), run(&nonce, &mut data, Tag::Expect(&tag))];
+                let refused = |outcome: &Result<(), Error>| match outcome {
+                    Err(Error::IvLength { got, .. }) => *got == nonce.len(),
+                    Err(Error::TagLength { got, .. }) => *got == len,
+                    _ => false,
+                };
+                let is_right = match are_allowed(mode, nonce.len(), len) {
+                    true => outcomes == [Ok(()), Ok(())],
+                    false => outcomes.iter().all(refused) && tag == vec![4; len],
+                };
+                assert!(is_right && data == [3; 5], "{mode}, nonce {}, tag {len}: {outcomes:?}", nonce.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tag_for_the_other_direction_is_refused() {
+    let planner = Planner::new(vec![std::sync::Arc::new(MockCpu::default())], &Selection::default()).unwrap();
+    for mode in Aead::ALL {
+        let key = AeadKey::new(mode, &[1; 32]).unwrap();
+        let nonce = &[0; 24][..if mode == Aead::Xaes { 24 } else { 12 }];
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let (mut data, mut tag) = ([3; 5], [4; 16]);
+            let tag = match direction {
+                Direction::Encrypt => Tag::Expect(&tag),
+                Direction::Decrypt => Tag::Write(&mut tag),
+            };
+            let (text, status) = (Data::in_place(&mut data), Status::Done);
+            let mut messages = [aead::Message { key: &key, nonce, aad: &[], data: text, tag, status }];
+            let outcome = mode.run(&planner, direction, &mut messages);
+            assert!(matches!(outcome, Err(Error::Order { .. })), "{mode}: {outcome:?}");
+            assert_eq!(messages[0].status, Status::Pending, "{mode}");
+            assert_eq!(data, [3; 5], "{mode}");
+        }
+    }
+}
+
+#[test]
+fn xaes_refuses_shorter_keys() {
+    let planner = Planner::new(vec![std::sync::Arc::new(MockCpu::default())], &Selection::default()).unwrap();
+    for len in [16, 24] {
+        let (key, mut data, mut tag) = (Key::new(&vec![1; len]).unwrap(), [3; 5], [0; 16]);
+        let (text, tag, status) = (Data::in_place(&mut data), Tag::Write(&mut tag), Status::Pending);
+        let message = AeadMessage { key: &key, nonce: &[0; 24], aad: &[], data: text, tag, status };
+        let outcome = Aead::Xaes.run_messages(&planner, Direction::Encrypt, &mut [message]);
+        assert!(matches!(outcome, Err(Error::ModeKey { got, .. }) if got == len), "{outcome:?}");
+        assert_eq!(data, [3; 5]);
     }
 }
