@@ -258,3 +258,6 @@ impl Warp<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
