@@ -53,8 +53,6 @@ pub struct Plan<'a> {
     pub number: usize,
     /// The seed of the random changes.
     pub seed: u64,
-    /// With [`Extent::Full`], a mutant that the short runs do not refute is run with all lengths.
-    pub extent: Extent,
     /// Findings of the program without changes.
     pub known: &'a [Known],
     /// Mutants that are known to be equivalent.
@@ -117,17 +115,15 @@ fn refute(
     program: &Arc<Image>,
     baselines: &[Baseline],
     mutant: &Mutant,
-    extent: Extent,
-    (known, change): (&[Known], Option<(&Change, u64)>),
+    known: &[Known],
+    change: Option<(&Change, u64)>,
 ) -> Option<String> {
     let executes = |baseline: &&Baseline| {
         mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
     };
     baselines.iter().filter(executes).find_map(|baseline| {
-        // Runs with all lengths take more instructions, so their limit is higher.
-        let longer = if extent == Extent::Full { 8 } else { 2 };
-        let limit = longer * baseline.most_steps + MARGIN;
-        first_finding(&cases::run(program, baseline.group, extent, limit, change), known)
+        let limit = 2 * baseline.most_steps + MARGIN;
+        first_finding(&cases::run(program, baseline.group, Extent::Short, limit, change), known)
     })
 }
 
@@ -144,7 +140,7 @@ fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Resul
     std::fs::write(&path, data).map_err(io_error)?;
     let image = Image::read(&path);
     std::fs::remove_file(&path).map_err(io_error)?;
-    let finding = refute(&Arc::new(image?), baselines, mutant, Extent::Short, (plan.known, None));
+    let finding = refute(&Arc::new(image?), baselines, mutant, plan.known, None);
     finding.map(|_| ()).ok_or_else(|| format!("a mutant in a file is not refuted: {}", mutant.text()))
 }
 
@@ -191,16 +187,12 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
 
 /// Tries to refute a mutant. If no run refutes it, searches for its effect in the same runs.
 fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Verdict {
-    let extents =
-        if plan.extent == Extent::Full { &[Extent::Short, Extent::Full][..] } else { &[Extent::Short] };
     let changed = Arc::new(image.with_code(mutant.address, &mutant.code));
-    for extent in extents {
-        if let Some(finding) = refute(&changed, baselines, mutant, *extent, (plan.known, None)) {
-            return Verdict::Refuted(finding);
-        }
+    if let Some(finding) = refute(&changed, baselines, mutant, plan.known, None) {
+        return Verdict::Refuted(finding);
     }
     let change = mutant.change();
-    let effect_with = |seed| refute(image, baselines, mutant, plan.extent, (&[], Some((&change, seed))));
+    let effect_with = |seed| refute(image, baselines, mutant, &[], Some((&change, seed)));
     match SEEDS.into_iter().find_map(effect_with) {
         None => Verdict::NoEffect,
         Some(_) if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,

@@ -74,8 +74,11 @@ impl Cipher {
     pub(super) fn apply(&self, input: &Block, encrypts: bool) -> Block {
         let known = self.known.borrow()[usize::from(encrypts)].get(input).copied();
         known.unwrap_or_else(|| {
-            let apply = if encrypts { definition::encrypt } else { definition::decrypt };
-            let output = apply(&mut *self.symbols.table(), &self.round_keys, input);
+            let (table, keys) = (&mut *self.symbols.table(), &self.round_keys);
+            let output = match encrypts {
+                true => definition::encrypt(table, keys, input),
+                false => definition::decrypt(table, keys, input),
+            };
             let mut known = self.known.borrow_mut();
             known[usize::from(encrypts)].insert(*input, output);
             known[usize::from(!encrypts)].insert(output, *input);

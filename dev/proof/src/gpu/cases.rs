@@ -72,7 +72,7 @@ pub(super) fn segment(from: u64, to: u64, bytes: usize, key: usize, state: &[Byt
     segment
 }
 
-/// The name of the first byte that differs.
+/// An error with the place of the first byte that differs.
 pub(super) fn compare(what: &str, found: &[Byte], right: &[Byte]) -> Result<(), String> {
     assert_eq!(found.len(), right.len(), "the length of {what}");
     match found.iter().zip(right).position(|(found, right)| found != right) {
@@ -201,14 +201,7 @@ impl Case {
         parameters.extend([self.messages.len(), rounds].map(|n| (n as u32).to_le_bytes()).as_flattened());
         let blocks = if self.is_lane { tiles.div_ceil(LANES as u64) } else { tiles } as u32;
         for block in 0..blocks {
-            let launch = Launch {
-                parameters: &parameters,
-                threads: LANES as u32,
-                blocks,
-                block,
-                first: 0,
-                shared: kernel.shared,
-            };
+            let launch = Launch { blocks, block, ..Launch::of_warp(&parameters, kernel.shared) };
             run.warp(kernel, &launch, &mut memory, expressions)?;
         }
         memory.unwritten()?;
@@ -247,15 +240,7 @@ pub(super) fn expand(kernel: &Kernel, run: &mut Run, key_bits: usize) -> Result<
     parameters.extend(memory.add("the keys", Access::Read, keys, 0).to_le_bytes());
     parameters.extend(memory.add("the schedules", Access::Write, unwritten, 0).to_le_bytes());
     parameters.extend((LANES as u32).to_le_bytes());
-    let launch = Launch {
-        parameters: &parameters,
-        threads: LANES as u32,
-        blocks: 1,
-        block: 0,
-        first: 0,
-        shared: kernel.shared,
-    };
-    run.warp(kernel, &launch, &mut memory, expressions)?;
+    run.warp(kernel, &Launch::of_warp(&parameters, kernel.shared), &mut memory, expressions)?;
     memory.unwritten()?;
     compare("the schedules", &memory.buffer("the schedules").bytes, &right)
 }

@@ -5,7 +5,7 @@ use super::jobs;
 use super::{Kernels, LIMITS};
 
 /// A change. False if the code has no place for it.
-type Change = fn(&mut Vec<Instruction>) -> bool;
+type Change = fn(&mut [Instruction]) -> bool;
 
 const NOT_EQUAL: &str = "is not equal to the definition";
 
@@ -36,21 +36,21 @@ fn is_sum(one: &&mut Instruction) -> bool {
         && matches!(registers[..], [_, a, b, c] if a != b && a != c && b != c)
 }
 
-fn other_operand(code: &mut Vec<Instruction>) -> bool {
+fn other_operand(code: &mut [Instruction]) -> bool {
     let Some(one) = code.iter_mut().find(is_sum) else { return false };
     one.operands[1] = one.operands[2].clone();
     true
 }
 
 /// The complement of an exclusive or.
-fn other_table(code: &mut Vec<Instruction>) -> bool {
+fn other_table(code: &mut [Instruction]) -> bool {
     let tables = code.iter_mut().find(is_sum).into_iter().flat_map(|one| &mut one.operands);
     let found = tables.map(|operand| &mut operand.place).find(|place| **place == Place::Number(0x96));
     found.map(|place| *place = Place::Number(0x69)).is_some()
 }
 
 /// An instruction before another one whose result it uses.
-fn other_order(code: &mut Vec<Instruction>) -> bool {
+fn other_order(code: &mut [Instruction]) -> bool {
     let uses = |pair: &[Instruction]| {
         let is_logic = pair.iter().all(|one| one.opcode == "LOP3");
         let [first, second] = [&pair[0], &pair[1]].map(registers);
@@ -63,17 +63,16 @@ fn other_order(code: &mut Vec<Instruction>) -> bool {
     true
 }
 
-/// The last store. The code after the last jump is never executed, so the jump is before the store.
 fn last_store(code: &mut [Instruction]) -> Option<&mut Instruction> {
     code.iter_mut().rev().find(|one| one.opcode == "STG")
 }
 
-fn missing_store(code: &mut Vec<Instruction>) -> bool {
+fn missing_store(code: &mut [Instruction]) -> bool {
     last_store(code).map(Instruction::drop).is_some()
 }
 
 /// A store at an address that is higher by 2^20.
-fn outside(code: &mut Vec<Instruction>) -> bool {
+fn outside(code: &mut [Instruction]) -> bool {
     let mut operands = last_store(code).into_iter().flat_map(|one| &mut one.operands);
     let offset = operands.find_map(|operand| match &mut operand.place {
         Place::Memory(_, _, offset, _) => Some(offset),
@@ -83,7 +82,7 @@ fn outside(code: &mut Vec<Instruction>) -> bool {
 }
 
 /// A load whose address is the result of an earlier load.
-fn secret_address(code: &mut Vec<Instruction>) -> bool {
+fn secret_address(code: &mut [Instruction]) -> bool {
     let mut loads = code.iter_mut().filter(|one| one.opcode == "LDG");
     let (Some(first), Some(second)) = (loads.next(), loads.next()) else { return false };
     let loaded = registers(first)[0];
@@ -96,7 +95,7 @@ fn secret_address(code: &mut Vec<Instruction>) -> bool {
     })
 }
 
-fn without_barriers(code: &mut Vec<Instruction>) -> bool {
+fn without_barriers(code: &mut [Instruction]) -> bool {
     let barriers = code.iter_mut().filter(|one| matches!(one.opcode.as_str(), "NOP" | "WARPSYNC"));
     barriers.map(Instruction::drop).count() > 0
 }

@@ -1,14 +1,17 @@
 //! The bits of keys and data as expressions.
 //!
-//! An expression is a sum of atoms ([`crate::symbols`]). Three things are added for code in which many blocks take the same way:
+//! An expression is a sum of atoms ([`crate::symbols`]). This module adds three properties, because the code processes many blocks by the
+//! same instructions:
 //!
-//! - **Owners.** A bit is an expression and an owner, such as a block. Some atoms are *own*: they are other values for each owner, for
-//!   example bits of the data. The others are shared, for example bits of the key. Blocks that are processed alike therefore have the
-//!   same expressions, which are computed once. A bit without own atoms has owner 0. A sum of bits of several owners is a list.
-//! - **Bytes.** Atoms that are functions of the same eight bits know these functions as truth tables. So the result of a circuit on the
-//!   bits of a byte is known exactly. If it is an S-box, it is the same sum as the S-box of the definition.
-//! - **Names.** An expression of the definition, such as an input of an S-box, can be an atom by definition. Each operation whose result
-//!   is this expression then gives the atom. This keeps expressions short.
+//! - **Owners.** A bit is an expression and an owner, such as a block. An atom is either *own* or shared. An own atom, for example a bit of
+//!   the data, has another value for each owner. A shared atom, for example a bit of the key, has one value. Blocks that are processed by
+//!   the same instructions therefore have the same expressions, which are computed once. A bit without own atoms has owner 0. A sum of bits
+//!   of several owners is a list.
+//! - **Bytes.** If an atom is a function of the eight bits of a byte, its truth table is stored. The result of an operation on such atoms of
+//!   one byte is again a function with a known truth table. If the result of a circuit is the S-box, its expression is therefore that of
+//!   the S-box in the definition.
+//! - **Names.** An expression that occurs in the definition, such as an input of an S-box, can get an atom as its name. The result of an
+//!   operation is replaced by its name, if it has one. This keeps expressions short.
 //!
 //! An operation whose result is not known in this way gives new atoms. This can only make a proof fail.
 
@@ -66,7 +69,8 @@ pub(super) struct Expressions {
     /// For each expression, as far as needed: 0 not known, 1 shared, 2 with own atoms.
     kinds: Vec<u8>,
     names: FxHashMap<Expr, Bit>,
-    /// Sums of atoms that are zero, by the atom that they replace. Each of them contains an atom that has been defined.
+    /// Equations `sum = 0` that `defined` has made, by the atom that is eliminated: adding the sum replaces this atom by the other atoms of
+    /// the sum, one of which is the new one.
     relations: FxHashMap<u32, Expr>,
     are_defined: HashSet<u32>,
     logic: FxHashMap<(u8, [Expr; 3]), Bit>,
@@ -165,8 +169,8 @@ impl Expressions {
         self.names.entry(rest).or_insert(Bit { expr: named, owner: name.owner });
     }
 
-    /// A new atom that is equal to a sum of atoms. From now on, results of operations have this atom in place of one of the others. The sum
-    /// itself if it contains only such atoms.
+    /// Makes a new atom that is equal to an expression, and returns it. In results of later operations, the new atom and the other atoms of
+    /// the expression replace one atom of the expression. If all atoms of the expression were made by this function, returns the expression.
     pub(super) fn defined(&mut self, expr: Expr) -> Expr {
         let raw = self.reduced(expr);
         let is_own = self.is_own(raw);
@@ -181,7 +185,7 @@ impl Expressions {
         name
     }
 
-    /// The expression, in which defined atoms replace others.
+    /// The expression after the replacements that `defined` has introduced.
     fn reduced(&mut self, mut expr: Expr) -> Expr {
         while let Some(relation) =
             self.table.atoms(expr).iter().rev().find_map(|atom| self.relations.get(atom)).copied()
@@ -285,7 +289,7 @@ impl Expressions {
         result
     }
 
-    /// The function if it is not affine and all inputs are functions of one byte.
+    /// The result if the function is not affine and all inputs are functions of one byte; otherwise `None`.
     fn function_of_byte(&mut self, table: u8, inputs: [Expr; 3]) -> Option<Expr> {
         if is_affine(normal_form(table)) {
             return None;

@@ -133,8 +133,7 @@ pub(super) fn powers(kernel: &Kernel, run: &mut Run, is_polyval: bool, levels: u
     for number in [1, levels as u32, 16, is_polyval.into()] {
         parameters.extend(number.to_le_bytes());
     }
-    let launch = Launch { parameters: &parameters, threads: 32, blocks: 1, block: 0, first: 0, shared: 0 };
-    run.warp(kernel, &launch, &mut memory, expressions)?;
+    run.warp(kernel, &Launch::of_warp(&parameters, 0), &mut memory, expressions)?;
     memory.unwritten()?;
     compare("the powers", &memory.buffer("the powers").bytes, &right)
 }
@@ -259,12 +258,11 @@ impl Hash {
         let powers = [factor, stride_block];
         let (mut memory, parameters) = self.memory(expressions, &inputs, &state, powers);
         let launch = Launch {
-            parameters: &parameters,
             threads: 128,
             blocks: tiles.div_ceil(4) as u32,
             block: tile as u32 / 4,
             first: tile as u32 % 4 * 32,
-            shared: 0,
+            ..Launch::of_warp(&parameters, 0)
         };
         run.warp(kernel, &launch, &mut memory, expressions)?;
         let (name, start) = if is_only { ("the segment", NEXT) } else { ("the output", 16 * tile) };

@@ -117,8 +117,8 @@ fn runs<'a>(mutant: &Mutant, jobs: &[Job], done: &'a [(usize, Run)]) -> Vec<(usi
     runs
 }
 
-/// What a mutant may use in a run in which the original executes this number of instructions. The wrong result of a
-/// circuit is not a sum of few atoms, so that the sums of later results can double with each round.
+/// The limits of the run of a mutant, where `steps` is the number of instructions that the original executes. The wrong result of a circuit
+/// has a long expression, and the length of later expressions can double with each round.
 fn limits(steps: usize, original: &Run) -> Limits {
     Limits { steps: 2 * steps + 10_000, size: (3 * original.size + (1 << 22)).min(LIMITS.size) }
 }

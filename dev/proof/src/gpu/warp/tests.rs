@@ -42,14 +42,7 @@ fn run_program(text: &str) -> Result<[Vec<Byte>; 2], String> {
         memory.add("the output", Access::Write, vec![known(0); 4 * LANES], 0),
     ];
     let parameters = addresses.map(u64::to_le_bytes);
-    let launch = Launch {
-        parameters: parameters.as_flattened(),
-        threads: LANES as u32,
-        blocks: 1,
-        block: 0,
-        first: 0,
-        shared: kernel.shared,
-    };
+    let launch = Launch::of_warp(parameters.as_flattened(), kernel.shared);
     Run::new(&kernel, LIMITS).warp(&kernel, &launch, &mut memory, expressions)?;
     memory.unwritten()?;
     Ok([right, memory.buffer("the output").bytes.clone()])
