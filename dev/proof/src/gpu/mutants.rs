@@ -176,3 +176,6 @@ fn choose(kernels: &Kernels, jobs: &[Job], done: &[(usize, Run)], options: &Opti
     }
     mutants
 }
+
+#[cfg(test)]
+mod tests;
