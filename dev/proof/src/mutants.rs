@@ -161,8 +161,9 @@ fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
     stops.next().map(|_| "a run stops".into())
 }
 
-/// Runs mutants on all processors. Prints the mutants that no run refutes, and the numbers of mutants of each kind. Returns the number of
-/// survivors: mutants that no run refutes, that have an effect, and that the list of equivalent mutants does not describe.
+/// Runs mutants on all processors. Prints each mutant that no run refutes when its runs end, and at last the numbers of mutants of each kind.
+/// Returns the number of survivors: mutants that no run refutes, that have an effect, and that the list of equivalent mutants does not
+/// describe.
 ///
 /// # Errors
 /// A message if the refuted mutant that is written to a file is not refuted when the file is analysed.
@@ -173,12 +174,17 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
     let verdicts = Mutex::new(Vec::new());
     parallel::for_each(&mutants, |mutant| {
         let verdict = judge(image, baselines, mutant, plan);
-        verdicts.lock().expect("no thread panics").push((mutant, verdict));
+        let mut verdicts = verdicts.lock().expect("no thread panics");
+        if !matches!(verdict, Verdict::Refuted(_)) {
+            println!("{verdict}: {}", survivors::description(image, mutant));
+            print!("{}", survivors::context(image, mutant));
+        }
+        verdicts.push((mutant, verdict));
     });
     let verdicts = verdicts.into_inner().expect("no thread panics");
     let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));
     refuted.map_or(Ok(()), |(mutant, _)| check_file(baselines, mutant, plan))?;
-    let survivors = summarise(image, &verdicts);
+    let survivors = summarise(&verdicts);
     if plan.number >= LISTED {
         survivors::print_unused(image, plan.equivalent, &verdicts);
     }
@@ -200,9 +206,8 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
     }
 }
 
-/// Prints the survivors, and the numbers of mutants of each kind. Returns the number of survivors that no list
-/// describes.
-fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
+/// Prints the numbers of mutants of each kind. Returns the number of survivors that no list describes.
+fn summarise(verdicts: &[(&Mutant, Verdict)]) -> usize {
     // For each kind, the number of mutants with each verdict.
     let mut kinds: BTreeMap<Kind, [usize; 4]> = BTreeMap::new();
     let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
@@ -216,10 +221,7 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
         kinds.entry(mutant.kind).or_default()[place] += 1;
         if let Verdict::Refuted(finding) = verdict {
             *findings.entry(finding).or_default() += 1;
-            continue;
         }
-        println!("{verdict}: {}", survivors::description(image, mutant));
-        print!("{}", survivors::context(image, mutant));
     }
     for (kind, numbers @ [refuted, without_effect, listed, _]) in &kinds {
         let all: usize = numbers.iter().sum();
