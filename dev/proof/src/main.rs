@@ -43,9 +43,8 @@ struct Options {
     /// Print the functions with instructions that no run has executed
     #[arg(long)]
     uncovered: bool,
-    /// After the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an instruction. Copies
-    /// without a finding are analysed with all lengths, too (not with --short). It is a failure if a copy has no finding, unless the
-    /// change has no effect in these runs or is in the list
+    /// After the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an instruction. It is a
+    /// failure if a copy has no finding, unless the change has no effect in these runs or is in the list
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     mutants: usize,
     /// The seed of the changes
@@ -205,7 +204,7 @@ fn prove(options: &Options) -> Result<bool, String> {
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
-    // The proofs of equality for all lengths are left out here, because a call of `prove` without mutants makes them.
+    // A call with mutants for all lengths would repeat proofs of equality that a call without mutants makes.
     let skips_equality = has_mutants && !short;
     let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent, options.runs) };
     if *skips_taint {
@@ -236,8 +235,7 @@ fn prove(options: &Options) -> Result<bool, String> {
     let mut are_refuted = true;
     if has_mutants {
         let Options { file, mutants: number, seed, .. } = options;
-        let plan =
-            Plan { file, number: *number, seed: *seed, extent, known: &known, equivalent: &equivalent };
+        let plan = Plan { file, number: *number, seed: *seed, known: &known, equivalent: &equivalent };
         let survivors = mutants::run(&image, baselines, &plan)?;
         println!("{number} mutants, {survivors} of which survive and are not explained");
         are_refuted = survivors == 0;

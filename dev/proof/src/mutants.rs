@@ -53,8 +53,6 @@ pub struct Plan<'a> {
     pub number: usize,
     /// The seed of the random changes.
     pub seed: u64,
-    /// With [`Extent::Full`], a mutant that the short runs do not refute is run with all lengths.
-    pub extent: Extent,
     /// Findings of the program without changes.
     pub known: &'a [Known],
     /// Mutants that are known to be equivalent.
@@ -117,17 +115,15 @@ fn refute(
     program: &Arc<Image>,
     baselines: &[Baseline],
     mutant: &Mutant,
-    extent: Extent,
-    (known, change): (&[Known], Option<(&Change, u64)>),
+    known: &[Known],
+    change: Option<(&Change, u64)>,
 ) -> Option<String> {
     let executes = |baseline: &&Baseline| {
         mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
     };
     baselines.iter().filter(executes).find_map(|baseline| {
-        // Runs with all lengths take more instructions, so their limit is higher.
-        let longer = if extent == Extent::Full { 8 } else { 2 };
-        let limit = longer * baseline.most_steps + MARGIN;
-        first_finding(&cases::run(program, baseline.group, extent, limit, change), known)
+        let limit = 2 * baseline.most_steps + MARGIN;
+        first_finding(&cases::run(program, baseline.group, Extent::Short, limit, change), known)
     })
 }
 
@@ -144,7 +140,7 @@ fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Resul
     std::fs::write(&path, data).map_err(io_error)?;
     let image = Image::read(&path);
     std::fs::remove_file(&path).map_err(io_error)?;
-    let finding = refute(&Arc::new(image?), baselines, mutant, Extent::Short, (plan.known, None));
+    let finding = refute(&Arc::new(image?), baselines, mutant, plan.known, None);
     finding.map(|_| ()).ok_or_else(|| format!("a mutant in a file is not refuted: {}", mutant.text()))
 }
 
@@ -165,8 +161,9 @@ fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
     stops.next().map(|_| "a run stops".into())
 }
 
-/// Runs mutants on all processors. Prints the mutants that no run refutes, and the numbers of mutants of each kind. Returns the number of
-/// survivors: mutants that no run refutes, that have an effect, and that the list of equivalent mutants does not describe.
+/// Runs mutants on all processors. Prints each mutant that no run refutes when its runs end, and at last the numbers of mutants of each kind.
+/// Returns the number of survivors: mutants that no run refutes, that have an effect, and that the list of equivalent mutants does not
+/// describe.
 ///
 /// # Errors
 /// A message if the refuted mutant that is written to a file is not refuted when the file is analysed.
@@ -177,12 +174,17 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
     let verdicts = Mutex::new(Vec::new());
     parallel::for_each(&mutants, |mutant| {
         let verdict = judge(image, baselines, mutant, plan);
-        verdicts.lock().expect("no thread panics").push((mutant, verdict));
+        let mut verdicts = verdicts.lock().expect("no thread panics");
+        if !matches!(verdict, Verdict::Refuted(_)) {
+            println!("{verdict}: {}", survivors::description(image, mutant));
+            print!("{}", survivors::context(image, mutant));
+        }
+        verdicts.push((mutant, verdict));
     });
     let verdicts = verdicts.into_inner().expect("no thread panics");
     let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));
     refuted.map_or(Ok(()), |(mutant, _)| check_file(baselines, mutant, plan))?;
-    let survivors = summarise(image, &verdicts);
+    let survivors = summarise(&verdicts);
     if plan.number >= LISTED {
         survivors::print_unused(image, plan.equivalent, &verdicts);
     }
@@ -191,16 +193,12 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
 
 /// Tries to refute a mutant. If no run refutes it, searches for its effect in the same runs.
 fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Verdict {
-    let extents =
-        if plan.extent == Extent::Full { &[Extent::Short, Extent::Full][..] } else { &[Extent::Short] };
     let changed = Arc::new(image.with_code(mutant.address, &mutant.code));
-    for extent in extents {
-        if let Some(finding) = refute(&changed, baselines, mutant, *extent, (plan.known, None)) {
-            return Verdict::Refuted(finding);
-        }
+    if let Some(finding) = refute(&changed, baselines, mutant, plan.known, None) {
+        return Verdict::Refuted(finding);
     }
     let change = mutant.change();
-    let effect_with = |seed| refute(image, baselines, mutant, plan.extent, (&[], Some((&change, seed))));
+    let effect_with = |seed| refute(image, baselines, mutant, &[], Some((&change, seed)));
     match SEEDS.into_iter().find_map(effect_with) {
         None => Verdict::NoEffect,
         Some(_) if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
@@ -208,9 +206,8 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
     }
 }
 
-/// Prints the survivors, and the numbers of mutants of each kind. Returns the number of survivors that no list
-/// describes.
-fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
+/// Prints the numbers of mutants of each kind. Returns the number of survivors that no list describes.
+fn summarise(verdicts: &[(&Mutant, Verdict)]) -> usize {
     // For each kind, the number of mutants with each verdict.
     let mut kinds: BTreeMap<Kind, [usize; 4]> = BTreeMap::new();
     let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
@@ -224,10 +221,7 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
         kinds.entry(mutant.kind).or_default()[place] += 1;
         if let Verdict::Refuted(finding) = verdict {
             *findings.entry(finding).or_default() += 1;
-            continue;
         }
-        println!("{verdict}: {}", survivors::description(image, mutant));
-        print!("{}", survivors::context(image, mutant));
     }
     for (kind, numbers @ [refuted, without_effect, listed, _]) in &kinds {
         let all: usize = numbers.iter().sum();

@@ -12,8 +12,9 @@
 //! The result of any other operation consists of new atoms, which differ from all earlier atoms. A proof that depends on such a result
 //! fails. Two results that have the same expressions are equal for all values of the inputs.
 
+pub(crate) mod definition;
 mod lanes;
-mod table;
+pub(crate) mod table;
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -62,6 +63,13 @@ fn put(number: u64, lane: &mut [Symbol]) {
     }
 }
 
+/// The algebraic normal form of a function of three bits, whose value for x, y and z is bit 4x + 2y + z of `table`. Coefficient i of the
+/// form belongs to the product of the inputs whose weights (4, 2 and 1) are set in i.
+pub(crate) fn normal_form(table: u8) -> u8 {
+    let steps = [(1, 0x55), (2, 0x33), (4, 0x0f)];
+    steps.into_iter().fold(table, |form, (shift, mask)| form ^ (form & mask) << shift)
+}
+
 impl Domain for Symbols {
     type Byte = Symbol;
 
@@ -94,11 +102,7 @@ impl Domain for Symbols {
     }
 
     fn ternary(&mut self, table: u8, x: Symbol, y: Symbol, z: Symbol) -> Symbol {
-        // The algebraic normal form: coefficient i belongs to the product of the inputs whose bits are set in i.
-        let mut coefficients = table;
-        for (shift, mask) in [(1, 0x55), (2, 0x33), (4, 0x0f)] {
-            coefficients ^= (coefficients & mask) << shift;
-        }
+        let coefficients = normal_form(table);
         let mut sum = Self::constant(0);
         for term in (0..8).filter(|term| coefficients >> term & 1 == 1) {
             let factors = [(4, x), (2, y), (1, z)].into_iter().filter(|(bit, _)| term & bit != 0);

@@ -3,11 +3,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use crate::symbols::{Bit, Symbol, Symbols, ZERO};
+pub(super) use crate::symbols::definition::Block;
+use crate::symbols::{Bit, Symbol, Symbols, definition};
 use crate::value::Domain;
-
-/// A block of symbols.
-pub(super) type Block = [Symbol; 16];
 
 /// Public bytes.
 pub(super) fn public(bytes: &[u8]) -> Vec<Symbol> {
@@ -37,7 +35,7 @@ pub(super) fn xor(symbols: &Symbols, x: &[Symbol], y: &[Symbol]) -> Vec<Symbol> 
 
 /// The XOR of two blocks.
 pub(super) fn xor_blocks(symbols: &Symbols, x: &Block, y: &Block) -> Block {
-    block(&xor(symbols, x, y))
+    definition::add(&mut *symbols.table(), x, y)
 }
 
 /// The bytes, padded with zeros to a whole number of blocks.
@@ -58,23 +56,7 @@ pub(super) struct Cipher {
 impl Cipher {
     /// The key expansion (FIPS 197, 5.2).
     pub(super) fn new(symbols: &Symbols, key: &[Symbol]) -> Cipher {
-        let mut domain = symbols.clone();
-        let mut words: Vec<[Symbol; 4]> = key.as_chunks().0.to_vec();
-        let (count, mut constant) = (words.len(), 1u8);
-        for i in count..4 * (count + 7) {
-            let mut word = words[i - 1];
-            if i % count == 0 {
-                word.rotate_left(1);
-                word = word.map(|byte| domain.sub_byte(byte, false));
-                word[0] = domain.xor(word[0], Symbols::constant(constant));
-                constant = constant << 1 ^ if constant & 0x80 != 0 { 0x1b } else { 0 };
-            } else if count > 6 && i % count == 4 {
-                word = word.map(|byte| domain.sub_byte(byte, false));
-            }
-            let before = words[i - count];
-            words.push(std::array::from_fn(|byte| domain.xor(before[byte], word[byte])));
-        }
-        let round_keys = words.as_flattened().as_chunks().0.to_vec();
+        let round_keys = definition::round_keys(&mut *symbols.table(), key);
         Cipher { symbols: symbols.clone(), round_keys, known: RefCell::default() }
     }
 
@@ -92,7 +74,11 @@ impl Cipher {
     pub(super) fn apply(&self, input: &Block, encrypts: bool) -> Block {
         let known = self.known.borrow()[usize::from(encrypts)].get(input).copied();
         known.unwrap_or_else(|| {
-            let output = if encrypts { self.cipher(input) } else { self.inverse_cipher(input) };
+            let (table, keys) = (&mut *self.symbols.table(), &self.round_keys);
+            let output = match encrypts {
+                true => definition::encrypt(table, keys, input),
+                false => definition::decrypt(table, keys, input),
+            };
             let mut known = self.known.borrow_mut();
             known[usize::from(encrypts)].insert(*input, output);
             known[usize::from(!encrypts)].insert(output, *input);
@@ -103,66 +89,6 @@ impl Cipher {
     /// Encrypts a block.
     pub(super) fn encrypt(&self, input: &[Symbol]) -> Block {
         self.apply(&block(input), true)
-    }
-
-    fn add_round_key(&self, state: &Block, round: usize) -> Block {
-        xor_blocks(&self.symbols, state, &self.round_keys[round])
-    }
-
-    /// CIPHER (FIPS 197, 5.1).
-    fn cipher(&self, input: &Block) -> Block {
-        let rounds = self.round_keys.len() - 1;
-        let mut domain = self.symbols.clone();
-        let mut state = self.add_round_key(input, 0);
-        for round in 1..=rounds {
-            state = state.map(|byte| domain.sub_byte(byte, false));
-            // ShiftRows: row r of column c comes from column c + r.
-            state = std::array::from_fn(|place| state[(place + 4 * (place % 4)) % 16]);
-            if round < rounds {
-                state = self.mix_columns(&state, [2, 3, 1, 1]);
-            }
-            state = self.add_round_key(&state, round);
-        }
-        state
-    }
-
-    /// INVCIPHER (FIPS 197, 5.3).
-    fn inverse_cipher(&self, input: &Block) -> Block {
-        let rounds = self.round_keys.len() - 1;
-        let mut domain = self.symbols.clone();
-        let mut state = self.add_round_key(input, rounds);
-        for round in (0..rounds).rev() {
-            // INVSHIFTROWS: row r of column c comes from column c - r.
-            state = std::array::from_fn(|place| state[(place + 12 * (place % 4)) % 16]);
-            state = state.map(|byte| domain.sub_byte(byte, true));
-            state = self.add_round_key(&state, round);
-            if round > 0 {
-                state = self.mix_columns(&state, [0xe, 0xb, 0xd, 0x9]);
-            }
-        }
-        state
-    }
-
-    /// MIXCOLUMNS and INVMIXCOLUMNS: `factors` is the first row of the matrix (FIPS 197, 5.1.3 and 5.3.3).
-    fn mix_columns(&self, state: &Block, factors: [u8; 4]) -> Block {
-        let mut table = self.symbols.table();
-        std::array::from_fn(|place| {
-            let (column, row) = (place / 4 * 4, place % 4);
-            let mut terms: [Vec<Bit>; 8] = Default::default();
-            for (index, factor) in factors.iter().enumerate() {
-                // Bit j of the factor adds the byte times x^j, modulo x^8 + x^4 + x^3 + x + 1 (4.2).
-                let mut product = state[column + (row + index) % 4].map(|bit| vec![bit]);
-                for power in 0..4 {
-                    if factor >> power & 1 == 1 {
-                        terms.iter_mut().zip(&product).for_each(|(terms, bits)| terms.extend(bits));
-                    }
-                    product.rotate_right(1);
-                    let carry = product[0].clone();
-                    [1, 3, 4].into_iter().for_each(|bit| product[bit].extend(&carry));
-                }
-            }
-            terms.map(|terms| table.sum(&terms))
-        })
     }
 
     /// ECB of whole blocks (SP 800-38A, 6.1).
@@ -291,23 +217,15 @@ impl Counter {
     }
 }
 
-/// Multiplies a polynomial by x, modulo the sum of x^128 and the powers of x with the exponents `modulus`. The bits of `value` are
-/// the 128 coefficients, in ascending order of the powers.
-pub(super) fn times_x(symbols: &Symbols, value: &Block, modulus: &[usize]) -> Block {
-    let mut table = symbols.table();
-    let bits = value.as_flattened();
-    let carry = bits[127];
-    let mut result = [[ZERO; 8]; 16];
-    for (place, bit) in result.as_flattened_mut().iter_mut().enumerate() {
-        let below = if place == 0 { ZERO } else { bits[place - 1] };
-        *bit = if modulus.contains(&place) { table.xor(below, carry) } else { below };
-    }
-    result
-}
-
 /// Multiplication by alpha (IEEE 1619, 5.2).
 pub(super) fn times_alpha(symbols: &Symbols, tweak: &Block) -> Block {
     times_x(symbols, tweak, &[0, 1, 2, 7])
+}
+
+/// Multiplication by x of a block whose first bit is the lowest coefficient, modulo the sum of x^128 and other powers of x.
+pub(super) fn times_x(symbols: &Symbols, value: &Block, modulus: &[usize]) -> Block {
+    let bits = value.as_flattened().first_chunk().expect("128 bits");
+    block(definition::times_x(&mut *symbols.table(), bits, modulus).as_chunks().0)
 }
 
 #[cfg(test)]

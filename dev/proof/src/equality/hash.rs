@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
 use super::cipher::{Block, times_x};
+use crate::symbols::definition::{POLYVAL, reduced};
 use crate::symbols::{Bit, ONE, Place, Symbols, Table, ZERO, places, sum_of_sorted};
 
 /// A sum of terms. Each term is the number of an input block, or 0 for the constant one, and the exponent of the key.
@@ -39,7 +40,7 @@ fn times(x: &Meaning, y: &Meaning) -> Option<Meaning> {
     Some(product)
 }
 
-/// `dot` (RFC 8452, section 3): the product times x^-128, modulo x^128 + x^127 + x^126 + x^121 + 1.
+/// `dot` (RFC 8452, section 3).
 fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
     let half = |block: &Block, half: usize| -> [Bit; 64] {
         std::array::from_fn(|bit| block.as_flattened()[64 * half + bit])
@@ -51,14 +52,7 @@ fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
             terms[64 * (a + b) + place].push(bit);
         }
     }
-    // Multiples of the modulus are added to clear the coefficients below x^128, from the lowest one on. The remaining
-    // coefficients are then divided by x^128.
-    for place in 0..128 {
-        let lowest = std::mem::take(&mut terms[place]);
-        let bit = table.sum(&lowest);
-        [121, 126, 127, 128].into_iter().for_each(|exponent| terms[place + exponent].push(bit));
-    }
-    std::array::from_fn(|place| table.sum(&terms[128 + place]))
+    reduced(table, terms)
 }
 
 /// The blocks whose meaning is known, in echelon form.
@@ -176,7 +170,7 @@ pub(super) fn reversed(block: &Block) -> Block {
 
 /// mulX_POLYVAL(ByteReverse(H)): the key with which POLYVAL computes GHASH (RFC 8452, appendix A).
 pub(super) fn ghash_key(symbols: &Symbols, h: &Block) -> Block {
-    times_x(symbols, &reversed(h), &[0, 121, 126, 127])
+    times_x(symbols, &reversed(h), &POLYVAL)
 }
 
 #[cfg(test)]

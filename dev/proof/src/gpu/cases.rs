@@ -1,10 +1,12 @@
 //! The launches of the passes of `cuda/bitslice` and of its key expansion.
 
-use super::definition::{Cipher, State, add, public};
 use super::expressions::{Bit, Expr, Expressions};
 use super::memory::{Access, Byte, Memory, known};
 use super::warp::{LANES, Launch};
 use super::{Kernel, Run};
+use crate::symbols::Symbols;
+use crate::symbols::definition::{self, Block, add, mix_columns};
+use crate::value::Domain;
 
 /// The size of the structure Segment, and of a tile of each shape (`common/work.cuh`, `bitslice/shape.cuh`).
 pub(super) const SEGMENT_BYTES: usize = 80;
@@ -70,7 +72,7 @@ pub(super) fn segment(from: u64, to: u64, bytes: usize, key: usize, state: &[Byt
     segment
 }
 
-/// The name of the first byte that differs.
+/// An error with the place of the first byte that differs.
 pub(super) fn compare(what: &str, found: &[Byte], right: &[Byte]) -> Result<(), String> {
     assert_eq!(found.len(), right.len(), "the length of {what}");
     match found.iter().zip(right).position(|(found, right)| found != right) {
@@ -104,12 +106,14 @@ impl Case {
     }
 
     /// Returns the input block and the result of the cipher by the definition. For CTR, the input is the state before round 3.
-    fn output(&self, expressions: &mut Expressions, cipher: &Cipher) -> (State, State) {
-        let block: State = std::array::from_fn(|_| expressions.input(true));
+    fn output(&self, expressions: &mut Expressions, keys: &[Block]) -> (Block, Block) {
+        let block: Block = std::array::from_fn(|_| expressions.input(true));
         let output = match self.pass {
-            Pass::EcbEncrypt => cipher.encrypt(expressions, &block),
-            Pass::EcbDecrypt => cipher.decrypt(expressions, &block),
-            Pass::Ctr | Pass::Ctr32 => cipher.encrypt_rounds(expressions, block, 3..cipher.round_keys.len()),
+            Pass::EcbEncrypt => definition::encrypt(expressions, keys, &block),
+            Pass::EcbDecrypt => definition::decrypt(expressions, keys, &block),
+            Pass::Ctr | Pass::Ctr32 => {
+                definition::encrypt_rounds(expressions, keys, block, 3..=keys.len() - 1)
+            }
         };
         (block, output)
     }
@@ -127,32 +131,36 @@ impl Case {
         let mut schedules = Vec::new();
         let mut ciphers = Vec::new();
         for _ in 0..keys {
-            let cipher = Cipher::new(expressions, self.key_bits);
-            let schedule = cipher.schedule(expressions);
+            // Round keys that are independent of each other.
+            let round_keys: Vec<Block> = (0..=self.key_bits / 32 + 6)
+                .map(|_| std::array::from_fn(|_| expressions.input(false)))
+                .collect();
+            let schedule = schedule(expressions, &round_keys);
             schedules.extend(owned_bytes(expressions, &schedule, 0));
-            let (block, output) = self.output(expressions, &cipher);
+            let (block, output) = self.output(expressions, &round_keys);
             if !self.is_counting() {
                 // The blocks of a tile that are not in the message are zeros.
+                let zeros = [Symbols::constant(0); 16];
                 match self.pass {
-                    Pass::EcbDecrypt => cipher.decrypt(expressions, &public([0; 16])),
-                    _ => cipher.encrypt(expressions, &public([0; 16])),
+                    Pass::EcbDecrypt => definition::decrypt(expressions, &round_keys, &zeros),
+                    _ => definition::encrypt(expressions, &round_keys, &zeros),
                 };
             }
-            ciphers.push((cipher, block, output));
+            ciphers.push((round_keys, block, output));
         }
         let data: [[Expr; 8]; 16] = std::array::from_fn(|_| expressions.input(true));
         let (mut segments, mut first_tiles, mut tiles) = (Vec::new(), vec![0u64], 0);
         let mut outputs = Vec::new();
         let mut owner = 1;
         for message in &self.messages {
-            let (cipher, block, output) = &ciphers[message.key];
+            let (round_keys, block, output) = &ciphers[message.key];
             let count = message.bytes.div_ceil(tile);
             let (mut input, mut right) = (Vec::new(), Vec::new());
             for number in 0..count * tile / 16 {
                 let (text, result) = if self.is_counting() {
-                    let counter = public(self.counter(message.counter, number));
-                    let state = add(expressions, &counter, &cipher.round_keys[0]);
-                    let state = cipher.encrypt_rounds(expressions, state, 1..3);
+                    let counter = self.counter(message.counter, number).map(Symbols::constant);
+                    let state = add(expressions, &counter, &round_keys[0]);
+                    let state = definition::encrypt_rounds(expressions, round_keys, state, 1..=2);
                     for (expr, name) in state.as_flattened().iter().zip(block.as_flattened()) {
                         expressions.name(*expr, Bit { expr: *name, owner });
                     }
@@ -193,14 +201,7 @@ impl Case {
         parameters.extend([self.messages.len(), rounds].map(|n| (n as u32).to_le_bytes()).as_flattened());
         let blocks = if self.is_lane { tiles.div_ceil(LANES as u64) } else { tiles } as u32;
         for block in 0..blocks {
-            let launch = Launch {
-                parameters: &parameters,
-                threads: LANES as u32,
-                blocks,
-                block,
-                first: 0,
-                shared: kernel.shared,
-            };
+            let launch = Launch { blocks, block, ..Launch::of_warp(&parameters, kernel.shared) };
             run.warp(kernel, &launch, &mut memory, expressions)?;
         }
         memory.unwritten()?;
@@ -211,13 +212,24 @@ impl Case {
     }
 }
 
+/// The schedule in memory: the round keys for encryption, then those for decryption in the order of use. InvMixColumns is applied to
+/// the latter except the first and the last.
+fn schedule(expressions: &mut Expressions, round_keys: &[Block]) -> Vec<[Expr; 8]> {
+    let mut all = round_keys.to_vec();
+    for (round, key) in round_keys.iter().enumerate().rev() {
+        let is_end = round == 0 || round + 1 == round_keys.len();
+        all.push(if is_end { *key } else { mix_columns(expressions, key, true) });
+    }
+    all.into_flattened()
+}
+
 /// Runs the key expansion of as many keys as a warp has lanes, and compares the schedules with the definition.
 pub(super) fn expand(kernel: &Kernel, run: &mut Run, key_bits: usize) -> Result<(), String> {
     let expressions = &mut Expressions::new();
     let mut memory = Memory::default();
     let key: Vec<[Expr; 8]> = (0..key_bits / 8).map(|_| expressions.input(true)).collect();
-    let cipher = Cipher::expanded(expressions, &key);
-    let schedule = cipher.schedule(expressions);
+    let round_keys = definition::round_keys(expressions, &key);
+    let schedule = schedule(expressions, &round_keys);
     let (mut keys, mut right) = (Vec::new(), Vec::new());
     for owner in 1..=LANES as u32 {
         keys.extend(owned_bytes(expressions, &key, owner));
@@ -228,15 +240,7 @@ pub(super) fn expand(kernel: &Kernel, run: &mut Run, key_bits: usize) -> Result<
     parameters.extend(memory.add("the keys", Access::Read, keys, 0).to_le_bytes());
     parameters.extend(memory.add("the schedules", Access::Write, unwritten, 0).to_le_bytes());
     parameters.extend((LANES as u32).to_le_bytes());
-    let launch = Launch {
-        parameters: &parameters,
-        threads: LANES as u32,
-        blocks: 1,
-        block: 0,
-        first: 0,
-        shared: kernel.shared,
-    };
-    run.warp(kernel, &launch, &mut memory, expressions)?;
+    run.warp(kernel, &Launch::of_warp(&parameters, kernel.shared), &mut memory, expressions)?;
     memory.unwritten()?;
     compare("the schedules", &memory.buffer("the schedules").bytes, &right)
 }

@@ -67,6 +67,12 @@ impl Instruction {
         })
     }
 
+    /// Makes the instruction one without an effect. It is not `NOP`, which is a barrier.
+    pub(super) fn drop(&mut self) {
+        (self.opcode, self.guard) = ("BSYNC".into(), None);
+        (self.modifiers, self.operands) = (Vec::new(), Vec::new());
+    }
+
     pub(super) fn has(&self, modifier: &str) -> bool {
         self.modifiers.iter().any(|other| other == modifier)
     }

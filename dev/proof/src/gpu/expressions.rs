@@ -1,23 +1,28 @@
 //! The bits of keys and data as expressions.
 //!
-//! An expression is a sum of atoms ([`crate::symbols`]). Three things are added for code in which many blocks take the same way:
+//! An expression is a sum of atoms ([`crate::symbols`]). This module adds three properties, because the code processes many blocks by the
+//! same instructions:
 //!
-//! - **Owners.** A bit is an expression and an owner, such as a block. Some atoms are *own*: they are other values for each owner, for
-//!   example bits of the data. The others are shared, for example bits of the key. Blocks that are processed alike therefore have the
-//!   same expressions, which are computed once. A bit without own atoms has owner 0. A sum of bits of several owners is a list.
-//! - **Bytes.** Atoms that are functions of the same eight bits know these functions as truth tables. So the result of a circuit on the
-//!   bits of a byte is known exactly. If it is an S-box, it is the same sum as the S-box of the definition.
-//! - **Names.** An expression of the definition, such as an input of an S-box, can be an atom by definition. Each operation whose result
-//!   is this expression then gives the atom. This keeps expressions short.
+//! - **Owners.** A bit is an expression and an owner, such as a block. An atom is either *own* or shared. An own atom, for example a bit of
+//!   the data, has another value for each owner. A shared atom, for example a bit of the key, has one value. Blocks that are processed by
+//!   the same instructions therefore have the same expressions, which are computed once. A bit without own atoms has owner 0. A sum of bits
+//!   of several owners is a list.
+//! - **Bytes.** If an atom is a function of the eight bits of a byte, its truth table is stored. The result of an operation on such atoms of
+//!   one byte is again a function with a known truth table. If the result of a circuit is the S-box, its expression is therefore that of
+//!   the S-box in the definition.
+//! - **Names.** An expression that occurs in the definition, such as an input of an S-box, can get an atom as its name. The result of an
+//!   operation is replaced by its name, if it has one. This keeps expressions short.
 //!
 //! An operation whose result is not known in this way gives new atoms. This can only make a proof fail.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+
+use rustc_hash::FxHashMap;
 
 use super::functions::{Functions, Truth, of_sbox, sum};
 use crate::aes;
-use crate::symbols::{ONE, Table, ZERO};
+use crate::symbols::definition::Operations;
+use crate::symbols::{ONE, Table, ZERO, normal_form};
 
 /// The index of a sum of atoms.
 pub(super) type Expr = u32;
@@ -42,35 +47,6 @@ impl Bit {
     }
 }
 
-/// A hasher for keys of few numbers: a multiplication for each.
-#[derive(Default)]
-pub(super) struct Quick(u64);
-
-impl Hasher for Quick {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(value.into());
-    }
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(value.into());
-    }
-    fn write_u64(&mut self, value: u64) {
-        // The factor is odd and has no pattern: 2^64 divided by the golden ratio.
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-}
-
-type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
-
 /// Eight bits with functions of them.
 struct Byte {
     is_own: bool,
@@ -92,12 +68,13 @@ pub(super) struct Expressions {
     own_atoms: Vec<bool>,
     /// For each expression, as far as needed: 0 not known, 1 shared, 2 with own atoms.
     kinds: Vec<u8>,
-    names: Map<Expr, Bit>,
-    /// Sums of atoms that are zero, by the atom that they replace. Each of them contains an atom that has been defined.
-    relations: Map<u32, Expr>,
+    names: FxHashMap<Expr, Bit>,
+    /// Equations `sum = 0` that `defined` has made, by the atom that is eliminated: adding the sum replaces this atom by the other atoms of
+    /// the sum, one of which is the new one.
+    relations: FxHashMap<u32, Expr>,
     are_defined: HashSet<u32>,
-    logic: Map<(u8, [Expr; 3]), Bit>,
-    views: Map<Expr, Option<(u32, Truth)>>,
+    logic: FxHashMap<(u8, [Expr; 3]), Bit>,
+    views: FxHashMap<Expr, Option<(u32, Truth)>>,
     lists: Vec<Vec<(u32, Expr)>>,
     list_index: HashMap<Vec<(u32, Expr)>, u32>,
     products: HashMap<[[Expr; 32]; 2], [Expr; 63]>,
@@ -115,11 +92,11 @@ impl Expressions {
             origins: HashMap::new(),
             own_atoms: vec![false],
             kinds: Vec::new(),
-            names: Map::default(),
-            relations: Map::default(),
+            names: FxHashMap::default(),
+            relations: FxHashMap::default(),
             are_defined: HashSet::new(),
-            logic: Map::default(),
-            views: Map::default(),
+            logic: FxHashMap::default(),
+            views: FxHashMap::default(),
             lists: Vec::new(),
             list_index: HashMap::new(),
             products: HashMap::new(),
@@ -175,18 +152,6 @@ impl Expressions {
         number
     }
 
-    pub(super) fn xor(&mut self, x: Expr, y: Expr) -> Expr {
-        self.table.xor(x, y)
-    }
-
-    pub(super) fn sum(&mut self, terms: &[Expr]) -> Expr {
-        self.table.sum(terms)
-    }
-
-    pub(super) fn mix_column(&mut self, column: [[Expr; 8]; 4], inverse: bool) -> [[Expr; 8]; 4] {
-        self.table.mix_column(column, inverse)
-    }
-
     /// The expression without the constant one, and whether it has the constant.
     fn split(&mut self, expr: Expr) -> (Expr, bool) {
         let constant = self.table.has_constant(expr);
@@ -204,8 +169,8 @@ impl Expressions {
         self.names.entry(rest).or_insert(Bit { expr: named, owner: name.owner });
     }
 
-    /// A new atom that is equal to a sum of atoms. From now on, results of operations have this atom in place of one of the others. The sum
-    /// itself if it contains only such atoms.
+    /// Makes a new atom that is equal to an expression, and returns it. In results of later operations, the new atom and the other atoms of
+    /// the expression replace one atom of the expression. If all atoms of the expression were made by this function, returns the expression.
     pub(super) fn defined(&mut self, expr: Expr) -> Expr {
         let raw = self.reduced(expr);
         let is_own = self.is_own(raw);
@@ -220,7 +185,7 @@ impl Expressions {
         name
     }
 
-    /// The expression, in which defined atoms replace others.
+    /// The expression after the replacements that `defined` has introduced.
     fn reduced(&mut self, mut expr: Expr) -> Expr {
         while let Some(relation) =
             self.table.atoms(expr).iter().rev().find_map(|atom| self.relations.get(atom)).copied()
@@ -231,7 +196,7 @@ impl Expressions {
     }
 
     /// The name of the result of an operation, if it has one.
-    fn settled(&mut self, mut expr: Expr) -> Bit {
+    fn name_of(&mut self, mut expr: Expr) -> Bit {
         if !self.relations.is_empty() {
             expr = self.reduced(expr);
         }
@@ -240,32 +205,6 @@ impl Expressions {
             Some(name) => Bit { expr: self.xor(name.expr, Expr::from(has_constant)), owner: name.owner },
             None => Bit { expr, owner: 0 },
         }
-    }
-
-    /// The S-box of a byte, or its inverse. If necessary, the bits of the byte get names.
-    pub(super) fn sub_byte(&mut self, byte: [Expr; 8], inverse: bool) -> [Expr; 8] {
-        let mut constant = 0;
-        let bits: [Expr; 8] = std::array::from_fn(|index| {
-            let (rest, has_constant) = self.split(byte[index]);
-            constant |= u8::from(has_constant) << index;
-            rest
-        });
-        if bits.iter().all(|bit| *bit == ZERO) {
-            let value = aes::sub_byte(constant, inverse);
-            return std::array::from_fn(|bit| Expr::from(value >> bit & 1));
-        }
-        let number = match self.by_bits.get(&bits) {
-            Some(number) => *number,
-            None => {
-                let is_own = bits.iter().any(|bit| self.is_own(*bit));
-                let names: [Expr; 8] = std::array::from_fn(|_| self.atom(is_own));
-                for (bit, name) in bits.iter().zip(names) {
-                    self.name(*bit, Bit { expr: name, owner: 0 });
-                }
-                self.add_byte(bits, names, is_own)
-            }
-        };
-        std::array::from_fn(|bit| self.function(number, of_sbox(bit, constant, inverse)))
     }
 
     /// The expression of a function of a byte.
@@ -345,17 +284,14 @@ impl Expressions {
             Some(function) => function,
             None => self.sum_of_products(table, inputs),
         };
-        let result = self.settled(sum);
+        let result = self.name_of(sum);
         self.logic.insert((table, inputs), result);
         result
     }
 
-    /// The function if it is not affine and all inputs are functions of one byte.
+    /// The result if the function is not affine and all inputs are functions of one byte; otherwise `None`.
     fn function_of_byte(&mut self, table: u8, inputs: [Expr; 3]) -> Option<Expr> {
-        // The affine functions of three bits.
-        const AFFINE: [u8; 16] =
-            [0x00, 0xff, 0xf0, 0x0f, 0xcc, 0x33, 0xaa, 0x55, 0x3c, 0xc3, 0x5a, 0xa5, 0x66, 0x99, 0x96, 0x69];
-        if AFFINE.contains(&table) {
+        if is_affine(normal_form(table)) {
             return None;
         }
         let mut byte = None;
@@ -383,11 +319,7 @@ impl Expressions {
     }
 
     fn sum_of_products(&mut self, table: u8, inputs: [Expr; 3]) -> Expr {
-        // The algebraic normal form: coefficient i belongs to the product of the inputs whose bits are set in i.
-        let mut coefficients = table;
-        for (shift, mask) in [(1, 0x55), (2, 0x33), (4, 0x0f)] {
-            coefficients ^= (coefficients & mask) << shift;
-        }
+        let coefficients = normal_form(table);
         let mut terms = Vec::new();
         for term in (0..8u8).filter(|term| coefficients >> term & 1 == 1) {
             let factors = (0..3).filter(|i| term >> (2 - i) & 1 == 1).map(|i| inputs[i]);
@@ -408,13 +340,10 @@ impl Expressions {
             let result = self.function_of(table, bits.map(|bit| bit.expr));
             return self.owned(result, owner);
         }
-        // The affine functions.
-        let constant = table & 1;
-        let linear = (0..3).filter(|i| (table >> (4 >> i) & 1) != constant).map(|i| bits[i]);
-        let mask = (0..3).filter(|i| (table >> (4 >> i) & 1) != constant).fold(0u32, |mask, i| mask | 4 >> i);
-        if (0..8u32).all(|i| u32::from(table >> i & 1) == (u32::from(constant) + (i & mask).count_ones()) % 2)
-        {
-            let terms: Vec<Bit> = linear.chain([Bit::known(constant == 1)]).collect();
+        let form = normal_form(table);
+        if is_affine(form) {
+            let linear = (0..3).filter(|i| form >> (4 >> i) & 1 == 1).map(|i| bits[i]);
+            let terms: Vec<Bit> = linear.chain([Bit::known(form & 1 == 1)]).collect();
             return self.sum_of_owners(&terms);
         }
         self.unknown()
@@ -422,7 +351,7 @@ impl Expressions {
 
     /// The bit with an expression and an owner, or its name.
     pub(super) fn settle(&mut self, expr: Expr, owner: u32) -> Bit {
-        let result = self.settled(expr);
+        let result = self.name_of(expr);
         self.owned(result, owner)
     }
 
@@ -503,6 +432,51 @@ impl Expressions {
     }
 }
 
+impl Operations for Expressions {
+    fn xor(&mut self, x: Expr, y: Expr) -> Expr {
+        self.table.xor(x, y)
+    }
+
+    fn sum(&mut self, terms: &[Expr]) -> Expr {
+        self.table.sum(terms)
+    }
+
+    /// The S-box of a byte, or its inverse. If necessary, the bits of the byte get names.
+    fn sub_byte(&mut self, byte: [Expr; 8], inverse: bool) -> [Expr; 8] {
+        let mut constant = 0;
+        let bits: [Expr; 8] = std::array::from_fn(|index| {
+            let (rest, has_constant) = self.split(byte[index]);
+            constant |= u8::from(has_constant) << index;
+            rest
+        });
+        if bits.iter().all(|bit| *bit == ZERO) {
+            let value = aes::sub_byte(constant, inverse);
+            return std::array::from_fn(|bit| Expr::from(value >> bit & 1));
+        }
+        let number = match self.by_bits.get(&bits) {
+            Some(number) => *number,
+            None => {
+                let is_own = bits.iter().any(|bit| self.is_own(*bit));
+                let names: [Expr; 8] = std::array::from_fn(|_| self.atom(is_own));
+                for (bit, name) in bits.iter().zip(names) {
+                    self.name(*bit, Bit { expr: name, owner: 0 });
+                }
+                self.add_byte(bits, names, is_own)
+            }
+        };
+        std::array::from_fn(|bit| self.function(number, of_sbox(bit, constant, inverse)))
+    }
+
+    fn settled(&mut self, bit: Expr) -> Expr {
+        self.settle(bit, 0).expr
+    }
+}
+
+/// True if a normal form has no product of two or three inputs.
+fn is_affine(form: u8) -> bool {
+    form & 0b1110_1000 == 0
+}
+
 /// The owner of the result of an operation on bits; `None` if they have several owners.
 pub(super) fn common_owner(bits: &[Bit; 3]) -> Option<u32> {
     let mut owner = 0;
@@ -531,3 +505,6 @@ fn restricted(mut table: u8, mut bits: [Bit; 3]) -> (u8, [Bit; 3]) {
     }
     (table, bits)
 }
+
+#[cfg(test)]
+pub(super) mod tests;

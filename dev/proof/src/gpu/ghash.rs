@@ -8,11 +8,11 @@ use std::array::from_fn;
 use std::collections::HashMap;
 
 use super::cases::{SEGMENT_BYTES, compare, owned_bytes, public_bytes, segment};
-use super::definition::State;
 use super::expressions::{Bit, Expr, Expressions};
 use super::memory::{Access, Byte, Memory, known};
 use super::warp::{LANES, Launch};
 use super::{Kernel, Run};
+use crate::symbols::definition::{Block, Operations, POLYVAL, reduced, times_x};
 use crate::symbols::{ONE, ZERO};
 
 /// An element of the field: bit i is the coefficient of x^i.
@@ -25,27 +25,16 @@ const POWERS: usize = 33;
 /// The offset of the chaining state after the segment in a Segment.
 const NEXT: usize = SEGMENT_BYTES - 16;
 
-/// The exponents of the modulus of POLYVAL's field without x^0: x^128 + x^127 + x^126 + x^121 + 1.
-const MODULUS: [usize; 4] = [121, 126, 127, 128];
-
-fn element(block: &State, is_polyval: bool) -> Element {
+fn element(block: &Block, is_polyval: bool) -> Element {
     from_fn(|bit| block[if is_polyval { bit / 8 } else { 15 - bit / 8 }][bit % 8])
 }
 
-fn block(element: &Element, is_polyval: bool) -> State {
+fn block(element: &Element, is_polyval: bool) -> Block {
     from_fn(|byte| from_fn(|bit| element[8 * if is_polyval { byte } else { 15 - byte } + bit]))
 }
 
 fn sum(expressions: &mut Expressions, x: &Element, y: &Element) -> Element {
     from_fn(|bit| expressions.xor(x[bit], y[bit]))
-}
-
-/// mulX_POLYVAL (RFC 8452, appendix A).
-fn times_x(expressions: &mut Expressions, x: &Element) -> Element {
-    from_fn(|bit| {
-        let below = if bit == 0 { ZERO } else { x[bit - 1] };
-        if bit == 0 || MODULUS.contains(&bit) { expressions.xor(below, x[127]) } else { below }
-    })
 }
 
 /// `dot` (RFC 8452, section 3): the product times x^-128. The factors are divided into words, and words into parts that have every fourth
@@ -63,19 +52,13 @@ fn dot(expressions: &mut Expressions, x: &Element, y: &Element) -> Element {
             }
         }
     }
-    // Multiples of the modulus clear the coefficients below x^128, from the lowest one on.
-    for place in 0..128 {
-        let lowest = std::mem::take(&mut terms[place]);
-        let bit = expressions.sum(&lowest);
-        MODULUS.iter().for_each(|exponent| terms[place + exponent].push(bit));
-    }
-    from_fn(|place| expressions.sum(&terms[128 + place]))
+    reduced(expressions, terms)
 }
 
 /// The product of blocks in the field of GHASH (SP 800-38D, 6.3).
 #[cfg(test)]
-pub(super) fn product_of_blocks(expressions: &mut Expressions, x: &State, y: &State) -> State {
-    let key = times_x(expressions, &element(y, false));
+pub(super) fn product_of_blocks(expressions: &mut Expressions, x: &Block, y: &Block) -> Block {
+    let key = times_x(expressions, &element(y, false), &POLYVAL);
     block(&dot(expressions, &element(x, false), &key), false)
 }
 
@@ -88,7 +71,7 @@ fn defined_product(expressions: &mut Expressions, x: &Element, y: &Element) -> E
 
 /// The neutral element of `dot`: x^128.
 fn one() -> Element {
-    from_fn(|bit| if bit == 0 || [121, 126, 127].contains(&bit) { ONE } else { ZERO })
+    from_fn(|bit| if POLYVAL.contains(&bit) { ONE } else { ZERO })
 }
 
 /// A product with its exponent of the key.
@@ -108,10 +91,10 @@ impl Power {
 /// Runs the computation of the powers of a key.
 pub(super) fn powers(kernel: &Kernel, run: &mut Run, is_polyval: bool, levels: usize) -> Result<(), String> {
     let expressions = &mut Expressions::new();
-    let hash_key: State = from_fn(|_| expressions.input(false));
+    let hash_key: Block = from_fn(|_| expressions.input(false));
     let mut key = element(&hash_key, is_polyval);
     if !is_polyval {
-        key = times_x(expressions, &key);
+        key = times_x(expressions, &key, &POLYVAL);
     }
     let mut key = Power { element: key, exponent: 1 };
     let mut right = Vec::new();
@@ -150,8 +133,7 @@ pub(super) fn powers(kernel: &Kernel, run: &mut Run, is_polyval: bool, levels: u
     for number in [1, levels as u32, 16, is_polyval.into()] {
         parameters.extend(number.to_le_bytes());
     }
-    let launch = Launch { parameters: &parameters, threads: 32, blocks: 1, block: 0, first: 0, shared: 0 };
-    run.warp(kernel, &launch, &mut memory, expressions)?;
+    run.warp(kernel, &Launch::of_warp(&parameters, 0), &mut memory, expressions)?;
     memory.unwritten()?;
     compare("the powers", &memory.buffer("the powers").bytes, &right)
 }
@@ -181,7 +163,7 @@ impl std::fmt::Display for Hash {
 
 /// A block of the message, and where its bytes are.
 struct Input {
-    block: State,
+    block: Block,
     buffer: usize,
     start: usize,
     bytes: usize,
@@ -220,11 +202,11 @@ impl Hash {
         // At level 0, the last block is multiplied by K, too.
         let extra = u64::from(self.level == 0);
         let is_polyval = self.is_polyval && self.level == 0;
-        let state: State = from_fn(|_| expressions.input(false));
-        let stride_block: State = from_fn(|_| expressions.input(false));
+        let state: Block = from_fn(|_| expressions.input(false));
+        let stride_block: Block = from_fn(|_| expressions.input(false));
         let stride = Power { element: element(&stride_block, false), exponent: 32 };
-        let factor: State = from_fn(|_| expressions.input(true));
-        let steps: Vec<State> =
+        let factor: Block = from_fn(|_| expressions.input(true));
+        let steps: Vec<Block> =
             (0..count.div_ceil(32)).map(|_| from_fn(|_| expressions.input(true))).collect();
         let lengths = [8 * self.bytes as u64, 8 * self.aad.unwrap_or(0) as u64];
         let mut inputs: Vec<(u32, Input)> = Vec::new();
@@ -276,12 +258,11 @@ impl Hash {
         let powers = [factor, stride_block];
         let (mut memory, parameters) = self.memory(expressions, &inputs, &state, powers);
         let launch = Launch {
-            parameters: &parameters,
             threads: 128,
             blocks: tiles.div_ceil(4) as u32,
             block: tile as u32 / 4,
             first: tile as u32 % 4 * 32,
-            shared: 0,
+            ..Launch::of_warp(&parameters, 0)
         };
         run.warp(kernel, &launch, &mut memory, expressions)?;
         let (name, start) = if is_only { ("the segment", NEXT) } else { ("the output", 16 * tile) };
@@ -300,8 +281,8 @@ impl Hash {
         &self,
         expressions: &mut Expressions,
         inputs: &[(u32, Input)],
-        state: &State,
-        [factor, stride]: [State; 2],
+        state: &Block,
+        [factor, stride]: [Block; 2],
     ) -> (Memory, Vec<u8>) {
         let byte = expressions.input(true);
         let mut owner = LANES as u32;
@@ -363,3 +344,6 @@ impl Hash {
         (memory, parameters)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,16 +6,6 @@ use super::cases::{self, Case, Message, Pass};
 use super::ghash::{self, Hash};
 use super::{Kernel, Kernels, Limits, Run};
 
-/// The modules with these kernels.
-pub(super) const MODULES: [&str; 6] = [
-    "bitslice_expand",
-    "bitslice_ecb_encrypt",
-    "bitslice_ecb_decrypt",
-    "bitslice_ctr",
-    "bitslice_ctr32",
-    "ghash",
-];
-
 /// A proof: one launch, or one warp of it.
 pub(super) enum Job {
     Expand(usize),

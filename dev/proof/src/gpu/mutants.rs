@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use super::code::{Instruction, Operand, PT, Place, RZ};
+use super::code::{Instruction, Operand, PT, Place, RZ, URZ};
 use super::jobs::Job;
 use super::{Kernels, LIMITS, Limits, Options, Run};
 use crate::parallel;
@@ -33,6 +33,25 @@ impl fmt::Display for Mutant {
 /// Instructions without an effect on results. BREAK and BSSY tell the hardware where lanes converge.
 const WITHOUT_EFFECT: [&str; 5] = ["NOP", "BSSY", "BSYNC", "BREAK", "WARPSYNC"];
 
+/// False for a bit of a truth table that belongs to values which constant inputs do not have, and for the table of a predicate that is
+/// not written.
+fn matters(one: &Instruction, index: usize, bit: usize) -> bool {
+    // The place of the first of three inputs, behind which the tables are.
+    let first = match one.opcode.trim_start_matches('U') {
+        "LOP3" => 1 + usize::from(matches!(one.operands[0].place, Place::Predicate(_))),
+        "PLOP3" => 2,
+        _ => return true,
+    };
+    let Some(table) = index.checked_sub(first + 3) else { return true };
+    let is_possible = |(input, weight): (&Operand, usize)| match input.place {
+        Place::Register((false, RZ) | (true, URZ)) => bit & weight == 0,
+        Place::Predicate((_, PT)) => (bit & weight == 0) == input.is_negated,
+        _ => true,
+    };
+    !matches!(one.operands[table].place, Place::Predicate((_, PT)))
+        && one.operands[first..].iter().zip([4, 2, 1]).all(is_possible)
+}
+
 /// One random change. `None` if the instruction cannot be changed in this way.
 fn change(one: &Instruction, random: &mut Random) -> Option<(&'static str, Instruction)> {
     if WITHOUT_EFFECT.contains(&one.opcode.as_str()) {
@@ -43,7 +62,6 @@ fn change(one: &Instruction, random: &mut Random) -> Option<(&'static str, Instr
         matches!(operand.place, Place::Register((false, number)) if number != RZ)
             || matches!(operand.place, Place::Memory(Some(_), ..))
     };
-    let numbers = |operand: &&mut Operand| matches!(operand.place, Place::Number(_) | Place::Memory(..));
     let kind = ["register", "constant", "dropped", "predicate"][random.below(4)];
     match kind {
         "register" => {
@@ -54,19 +72,21 @@ fn change(one: &Instruction, random: &mut Random) -> Option<(&'static str, Instr
             *number = (*number + 1 + random.below(8)) % 250;
         }
         "constant" => {
-            let mut places: Vec<_> = changed.operands.iter_mut().filter(numbers).collect();
-            let count = places.len();
-            match &mut places.get_mut(random.below(count.max(1)))?.place {
-                Place::Number(number) => *number ^= 1 << random.below(8),
-                Place::Memory(_, _, offset, _) => *offset ^= 1 << random.below(8),
+            let is_number = |place: &Place| matches!(place, Place::Number(_) | Place::Memory(..));
+            let places: Vec<usize> =
+                (0..one.operands.len()).filter(|index| is_number(&one.operands[*index].place)).collect();
+            let index = *places.get(random.below(places.len().max(1)))?;
+            let bit = random.below(8);
+            if !matters(one, index, bit) {
+                return None;
+            }
+            match &mut changed.operands[index].place {
+                Place::Number(number) => *number ^= 1 << bit,
+                Place::Memory(_, _, offset, _) => *offset ^= 1 << bit,
                 _ => return None,
             }
         }
-        "dropped" => {
-            // Not NOP, which is a barrier.
-            (changed.opcode, changed.guard) = ("BSYNC".into(), None);
-            (changed.modifiers, changed.operands) = (Vec::new(), Vec::new());
-        }
+        "dropped" => changed.drop(),
         _ => {
             let is_predicate = |operand: &Operand| matches!(operand.place, Place::Predicate(_));
             // Results have no sign: the first operand, and the predicates after it.
@@ -97,8 +117,8 @@ fn runs<'a>(mutant: &Mutant, jobs: &[Job], done: &'a [(usize, Run)]) -> Vec<(usi
     runs
 }
 
-/// What a mutant may use in a run in which the original executes this number of instructions. The wrong result of a
-/// circuit is not a sum of few atoms, so that the sums of later results can double with each round.
+/// The limits of the run of a mutant, where `steps` is the number of instructions that the original executes. The wrong result of a circuit
+/// has a long expression, and the length of later expressions can double with each round.
 fn limits(steps: usize, original: &Run) -> Limits {
     Limits { steps: 2 * steps + 10_000, size: (3 * original.size + (1 << 22)).min(LIMITS.size) }
 }
@@ -156,3 +176,6 @@ fn choose(kernels: &Kernels, jobs: &[Job], done: &[(usize, Run)], options: &Opti
     }
     mutants
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,13 @@ pub(super) struct Launch<'a> {
     pub(super) shared: usize,
 }
 
+impl<'a> Launch<'a> {
+    /// A launch of one block that consists of one warp.
+    pub(super) fn of_warp(parameters: &'a [u8], shared: usize) -> Launch<'a> {
+        Launch { parameters, threads: LANES as u32, blocks: 1, block: 0, first: 0, shared }
+    }
+}
+
 pub(super) type Predicates = [Option<bool>; 8];
 
 const NOT_WRITTEN: Predicates = [None, None, None, None, None, None, None, Some(true)];
@@ -74,7 +81,7 @@ pub(super) fn run(
         bank[place..place + 4].copy_from_slice(&u32::to_le_bytes(value));
     }
     bank.extend(launch.parameters);
-    // At first, a register has a value of which nothing is known, and which is another one in each lane.
+    // The initial value of a register is unknown, and differs from lane to lane.
     let unknown: Vec<[Expr; 32]> =
         (0..256).map(|_| std::array::from_fn(|_| expressions.atom(true))).collect();
     let registers = |owner: u32| -> Vec<Word> {
@@ -258,3 +265,6 @@ impl Warp<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

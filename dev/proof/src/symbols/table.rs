@@ -1,8 +1,10 @@
 //! The table of expressions.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::lanes::{Lanes, is_modulus, sum_of_sorted};
 use crate::aes;
@@ -19,24 +21,6 @@ pub const ZERO: Bit = 0;
 /// The sum that has only the constant one.
 pub const ONE: Bit = 1;
 
-/// A hasher for keys that are hashes.
-#[derive(Default)]
-pub(super) struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers of 64 bits")
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// All sums, and the atoms of each operation.
 #[derive(Clone)]
 pub struct Table {
@@ -45,7 +29,7 @@ pub struct Table {
     /// The end of each sum in `atoms`.
     ends: Vec<usize>,
     /// The sums by hash. If the hash of a sum is used by another sum, the sum is stored under the next free number.
-    index: HashMap<u64, Bit, BuildHasherDefault<Hashed>>,
+    index: FxHashMap<u64, Bit>,
     next: Atom,
     /// The S-box of bytes, and the inverse S-box.
     boxes: [HashMap<Symbol, Symbol>; 2],
@@ -72,7 +56,7 @@ impl Default for Table {
         let mut table = Table {
             atoms: Vec::new(),
             ends: Vec::new(),
-            index: HashMap::default(),
+            index: FxHashMap::default(),
             next: 1,
             boxes: Default::default(),
             products: HashMap::new(),
@@ -112,17 +96,12 @@ impl Table {
 
     /// The expression with these atoms, which are in ascending order.
     fn intern(&mut self, atoms: &[Atom]) -> Bit {
-        // The factor is odd and has no pattern: 2^64 divided by the golden ratio.
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut hash = atoms
-            .iter()
-            .fold(FACTOR, |hash, atom| (hash.rotate_left(5) ^ u64::from(*atom)).wrapping_mul(FACTOR));
-        hash ^= hash >> 32;
+        let mut hash = FxBuildHasher.hash_one(atoms);
         while let Some(bit) = self.index.get(&hash).copied() {
             if self.atoms(bit) == atoms {
                 return bit;
             }
-            hash = hash.wrapping_add(FACTOR);
+            hash = hash.wrapping_add(1);
         }
         let bit = Bit::try_from(self.ends.len()).expect("less than 2^32 expressions");
         self.atoms.extend_from_slice(atoms);
@@ -296,7 +275,7 @@ impl Table {
     }
 
     /// The S-box of AES, or its inverse.
-    pub(super) fn sub_byte(&mut self, byte: Symbol, inverse: bool) -> Symbol {
+    pub(crate) fn sub_byte(&mut self, byte: Symbol, inverse: bool) -> Symbol {
         use super::Symbols;
         use crate::value::Domain;
         if Symbols::secret(byte) == 0 {
@@ -401,4 +380,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

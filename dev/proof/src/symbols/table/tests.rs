@@ -3,36 +3,46 @@ use crate::symbols::Symbols;
 use crate::taint::{Taint, Tainted};
 use crate::value::{Domain, Flag, Shift};
 
-/// The values of all atoms for given values of the inputs, computed from the operation of each atom.
-fn values(table: &Table, inputs: &[(Symbol, u8)]) -> HashMap<Atom, bool> {
-    let mut values = HashMap::from([(0, true)]);
-    let put = |values: &mut HashMap<Atom, bool>, bit: Bit, value: bool| {
-        if let [atom] = table.atoms(bit) {
-            values.insert(*atom, value);
-        }
-    };
-    for (symbol, value) in inputs {
-        symbol.iter().enumerate().for_each(|(place, bit)| put(&mut values, *bit, value >> place & 1 == 1));
+/// The values of atoms.
+pub(crate) type Values = HashMap<Atom, bool>;
+
+/// Stores the value of an atom.
+pub(crate) fn put(table: &Table, values: &mut Values, bit: Bit, value: bool) {
+    if let [atom] = table.atoms(bit) {
+        values.insert(*atom, value);
     }
+}
+
+/// The values of the inputs.
+pub(crate) fn of_inputs(table: &Table, inputs: &[(Symbol, u8)]) -> Values {
+    let mut values = HashMap::from([(0, true)]);
+    for (symbol, value) in inputs {
+        let bits = symbol.iter().enumerate();
+        bits.for_each(|(place, bit)| put(table, &mut values, *bit, value >> place & 1 == 1));
+    }
+    values
+}
+
+/// Adds the values of all atoms that can be computed from the operation of each atom.
+pub(crate) fn extend(table: &Table, values: &mut Values) {
+    let put = |values: &mut Values, bit: Bit, value: bool| put(table, values, bit, value);
     for _ in 0..8 {
         for (inverse, boxes) in table.boxes.iter().enumerate() {
             for (x, y) in boxes {
-                let Some(x) = byte_value(table, &values, x) else { continue };
+                let Some(x) = byte_value(table, values, x) else { continue };
                 let result = aes::sub_byte(x, inverse == 1);
-                y.iter()
-                    .enumerate()
-                    .for_each(|(place, bit)| put(&mut values, *bit, result >> place & 1 == 1));
+                y.iter().enumerate().for_each(|(place, bit)| put(values, *bit, result >> place & 1 == 1));
             }
         }
         for ((x, y), product) in &table.products {
-            if let Some((x, y)) = value(table, &values, *x).zip(value(table, &values, *y)) {
-                put(&mut values, *product, x && y);
+            if let Some((x, y)) = value(table, values, *x).zip(value(table, values, *y)) {
+                put(values, *product, x && y);
             }
         }
         for ((base, offset), bit) in &table.offsets {
-            if let Some(base) = number(table, &values, base) {
+            if let Some(base) = number(table, values, base) {
                 let top = (base.1 - 1) as u32;
-                put(&mut values, *bit, base.0.wrapping_add(*offset) >> top & 1 == 1);
+                put(values, *bit, base.0.wrapping_add(*offset) >> top & 1 == 1);
             }
         }
         let basis: HashMap<u32, u64> = table
@@ -53,22 +63,22 @@ fn values(table: &Table, inputs: &[(Symbol, u8)]) -> HashMap<Atom, bool> {
             let product =
                 (0..64).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ u128::from(*a) << bit);
             for (place, bit) in coefficients.iter().enumerate() {
-                put(&mut values, *bit, product >> place & 1 == 1);
+                put(values, *bit, product >> place & 1 == 1);
             }
         }
         for (lane, names) in &table.lanes.names {
             let Some(lane) = basis.get(lane) else { continue };
-            names.iter().enumerate().for_each(|(place, bit)| put(&mut values, *bit, lane >> place & 1 == 1));
+            names.iter().enumerate().for_each(|(place, bit)| put(values, *bit, lane >> place & 1 == 1));
         }
     }
-    values
 }
 
-fn value(table: &Table, values: &HashMap<Atom, bool>, bit: Bit) -> Option<bool> {
+/// The value of an expression. `None` if an atom has no value.
+pub(crate) fn value(table: &Table, values: &Values, bit: Bit) -> Option<bool> {
     table.atoms(bit).iter().try_fold(false, |sum, atom| Some(sum ^ values.get(atom)?))
 }
 
-fn number(table: &Table, values: &HashMap<Atom, bool>, bits: &[Bit]) -> Option<(u64, usize)> {
+fn number(table: &Table, values: &Values, bits: &[Bit]) -> Option<(u64, usize)> {
     let number = bits
         .iter()
         .rev()
@@ -76,7 +86,7 @@ fn number(table: &Table, values: &HashMap<Atom, bool>, bits: &[Bit]) -> Option<(
     number.map(|number| (number, bits.len()))
 }
 
-fn byte_value(table: &Table, values: &HashMap<Atom, bool>, byte: &Symbol) -> Option<u8> {
+pub(crate) fn byte_value(table: &Table, values: &Values, byte: &Symbol) -> Option<u8> {
     number(table, values, byte).map(|(number, _)| number as u8)
 }
 
@@ -105,7 +115,8 @@ macro_rules! check {
             };
             let table = symbols.table();
             let pairs: Vec<(Symbol, u8)> = atoms.into_iter().zip(inputs).collect();
-            let values = values(&table, &pairs);
+            let mut values = of_inputs(&table, &pairs);
+            extend(&table, &mut values);
             let computed: Vec<Option<u8>> =
                 result.iter().map(|byte| byte_value(&table, &values, byte)).collect();
             assert_eq!(computed, expected.into_iter().map(Some).collect::<Vec<_>>(), "{}", $name);
