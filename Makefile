@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants prove-gpu asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all arm-report arm-report-check kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants prove-gpu prove-arm asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all arm-report arm-report-check kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -239,8 +239,8 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, the page for browsers, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package, prove-gpu
-nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory prove-gpu
+## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package, prove-gpu, prove-arm
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory prove-gpu prove-arm
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -330,6 +330,12 @@ GPU_CODE = $(TARGET)/gpu-code
 prove-gpu: tools-present
 	tools/gpu_code.py $(GPU_CODE) bitslice_expand bitslice_ecb_encrypt bitslice_ecb_decrypt bitslice_ctr bitslice_ctr32 ghash
 	$(CARGO) run --release --locked -p lockstep-proof --bin prove-gpu -- $(GPU_CODE) $(if $(SHORT),--short) --mutants $(or $(MUTANTS),0) $(if $(SEED),--seed $(SEED))
+
+## make prove-arm         the same as make prove for the CPU kernels for 64-bit Arm, without registers and stack, on x86-64; the table of instructions is compared with QEMU (SHORT=1: fewer lengths)
+prove-arm: tools-present
+	CARGO_PROFILE_DIST_STRIP=none tools/arm64/run.sh $(CARGO) build --profile dist --locked -p lockstep-proof-harness
+	$(CARGO) run --release --locked -p lockstep-proof --bin prove -- $(ARM64_BUILT)/dist/liblockstep_proof_harness.so $(if $(SHORT),--short)
+	tools/arm64/test.sh -p lockstep-proof --test arm
 
 PROVER = $(CARGO) run --release --locked -p lockstep-proof --bin prove -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
 

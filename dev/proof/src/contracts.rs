@@ -4,8 +4,6 @@
 //! allocating memory depends on lengths and addresses only. These functions leave no copy of the copied bytes in registers or on the
 //! stack.
 
-use iced_x86::Register;
-
 use crate::machine::{Finding, Flags, Kind, Machine, Step, Stop};
 use crate::memory::{Region, Role};
 use crate::value::Domain;
@@ -51,37 +49,37 @@ pub fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
             return return_to_caller(m, None);
         }
         "bcmp" | "memcmp" => compare(m)?,
+        // The bits of all features are set, as for CPUID of x86-64.
+        "getauxval" => u64::from(u32::MAX),
         _ => return Err(m.stop("this imported function has no contract")),
     };
     return_to_caller(m, Some(result))
 }
 
-/// Returns to the caller, with the result in RAX if there is one.
+/// Returns to the caller, with the result in its register if there is one.
 fn return_to_caller<D: Domain>(m: &mut Machine<D>, result: Option<u64>) -> Step {
     m.next = m.leave()?;
     clobber_scratch_registers(m);
     if let Some(result) = result {
-        m.set_number(Register::RAX, result);
+        m.set_general_number(0, result.to_le_bytes().map(D::constant));
     }
     Ok(())
 }
 
 /// An argument that is visible from outside: an address or a length.
 fn argument<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
-    let register = [Register::RDI, Register::RSI, Register::RDX][index];
-    let bytes = m.register(register);
-    m.public(Kind::Address, "address or length", &bytes[..8])
+    let bytes = m.general_number(m.convention().arguments[index]);
+    m.public(Kind::Address, "address or length", &bytes)
 }
 
 /// Models the end of a call. The registers that a function need not preserve get unknown values, and the flags are undefined. Secret bytes
 /// of these registers may survive the call, so they are kept. Vector registers do not change.
 fn clobber_scratch_registers<D: Domain>(m: &mut Machine<D>) {
-    use Register::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
     m.flags = Flags::UNDEFINED;
-    for register in [RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11] {
-        let before = m.register(register);
+    for number in m.convention().scratch {
+        let before = m.general_number(*number);
         let unknown = before.map(|byte| if D::secret(byte) == 0 { D::constant(0xa5) } else { byte });
-        m.set_general(register, &unknown);
+        m.set_general_number(*number, unknown);
     }
 }
 
@@ -97,7 +95,7 @@ fn copy<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
 
 fn fill<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
     let (to, len) = (argument(m, 0)?, argument(m, 2)?);
-    let byte = m.register(Register::RSI)[0];
+    let byte = m.general_number(m.convention().arguments[1])[0];
     if len > 0 {
         m.store(to, &vec![byte; len as usize])?;
     }

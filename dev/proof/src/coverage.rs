@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
+use crate::decoder;
 use crate::image::Image;
 
 /// The number of instructions of a function, and the number of those that have been executed.
@@ -23,13 +24,22 @@ pub fn of_functions(image: &Image, part: &str, visited: &BTreeSet<u64>) -> BTree
         let Some(code) = image.code_at(function.address) else { continue };
         let code = &code[..code.len().min(function.size as usize)];
         let coverage = found.entry(function.name.clone()).or_default();
-        for instruction in Decoder::with_ip(64, code, function.address, DecoderOptions::NONE) {
-            if matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
-                continue;
-            }
+        for address in instructions(image, code, function.address) {
             coverage.all += 1;
-            coverage.visited += usize::from(visited.contains(&instruction.ip()));
+            coverage.visited += usize::from(visited.contains(&address));
         }
     }
     found
+}
+
+/// The addresses of the instructions of a function, without those that fill space between functions.
+fn instructions(image: &Image, code: &[u8], start: u64) -> Vec<u64> {
+    if image.is_arm {
+        let words = code.chunks_exact(4).zip((start..).step_by(4));
+        let is_filler = |word: &[u8]| decoder::decode(word).is_none_or(|i| i.opcode == decoder::Opcode::HINT);
+        return words.filter(|(word, _)| !is_filler(word)).map(|(_, address)| address).collect();
+    }
+    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let is_filler = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
+    decoder.into_iter().filter(|i| !is_filler(i)).map(|i| i.ip()).collect()
 }

@@ -7,6 +7,8 @@ use object::elf;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, RelocationTarget, SymbolKind};
 
+use crate::convention::{self, Convention};
+
 /// The address at which images are laid out.
 const BASE: u64 = 0x1000_0000;
 /// The address of the first imported symbol. The symbols are 16 bytes apart. There is no memory at these addresses. If the program
@@ -50,6 +52,8 @@ pub struct Image {
     pub functions: BTreeMap<String, u64>,
     /// The names of imported symbols, by the address that stands for each.
     pub imports: BTreeMap<u64, String>,
+    /// True if the code is for 64-bit Arm, false if it is for x86-64.
+    pub is_arm: bool,
     /// The range of addresses of `subtle::black_box`, through which the results of comparisons pass.
     pub verdict: Option<(u64, u64)>,
 }
@@ -61,7 +65,7 @@ struct Relocation {
 }
 
 impl Image {
-    /// Reads a shared library or an executable program for x86-64.
+    /// Reads a shared library or an executable program for x86-64 or 64-bit Arm.
     ///
     /// # Errors
     /// A message if the file cannot be read, or has a relocation that is not supported.
@@ -79,15 +83,20 @@ impl Image {
             symbols: vec![symbol],
             functions: BTreeMap::from([("f".into(), address)]),
             imports: BTreeMap::new(),
+            is_arm: false,
             verdict: None,
         }
     }
 
     fn parse(data: &[u8]) -> Result<Image, String> {
         let file = elf_file(data)?;
-        if file.architecture() != object::Architecture::X86_64 {
-            return Err(format!("the machine code is for {:?}, not for x86-64", file.architecture()));
-        }
+        let is_arm = match file.architecture() {
+            object::Architecture::X86_64 => false,
+            object::Architecture::Aarch64 => true,
+            other => {
+                return Err(format!("the machine code is for {other:?}, not for x86-64 or 64-bit Arm"));
+            }
+        };
         let mut segments = segments(&file)?;
         let mut imports = BTreeMap::new();
         for Relocation { place, value } in relocations(&file, &mut imports)? {
@@ -105,7 +114,12 @@ impl Image {
         symbols.dedup_by_key(|symbol| symbol.address);
         let verdict = symbols.iter().find(|symbol| symbol.name == "subtle::black_box");
         let verdict = verdict.map(|symbol| (symbol.address, symbol.address + symbol.size));
-        Ok(Image { segments, symbols, functions, imports, verdict })
+        Ok(Image { segments, symbols, functions, imports, is_arm, verdict })
+    }
+
+    /// The calling convention of the program.
+    pub fn convention(&self) -> &'static Convention {
+        if self.is_arm { &convention::ARM_64 } else { &convention::X86_64 }
     }
 
     /// The code from an address to the end of its segment.
@@ -217,8 +231,16 @@ fn relocations(file: &ElfFile64<'_>, imports: &mut BTreeMap<u64, String>) -> Res
             _ => None,
         };
         let value = match (r_type, symbol) {
-            (elf::R_X86_64_RELATIVE, _) => BASE + addend,
-            (elf::R_X86_64_64 | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT, Some(symbol)) => {
+            (elf::R_X86_64_RELATIVE | elf::R_AARCH64_RELATIVE, _) => BASE + addend,
+            (
+                elf::R_X86_64_64
+                | elf::R_X86_64_GLOB_DAT
+                | elf::R_X86_64_JUMP_SLOT
+                | elf::R_AARCH64_ABS64
+                | elf::R_AARCH64_GLOB_DAT
+                | elf::R_AARCH64_JUMP_SLOT,
+                Some(symbol),
+            ) => {
                 if symbol.is_undefined() {
                     let address = IMPORTS + 16 * imports.len() as u64;
                     imports.insert(address, symbol.name().unwrap_or("?").into());
@@ -230,6 +252,7 @@ fn relocations(file: &ElfFile64<'_>, imports: &mut BTreeMap<u64, String>) -> Res
             // Relocations of thread-local data, which no kernel uses, get the value 0. An access to address 0 would be
             // reported.
             (elf::R_X86_64_DTPMOD64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64, _) => 0,
+            (elf::R_AARCH64_TLSDESC | elf::R_AARCH64_TLS_TPREL, _) => 0,
             (other, _) => return Err(format!("a relocation of type {other:?}, which is not supported")),
         };
         found.push(Relocation { place: BASE + place, value });

@@ -9,7 +9,8 @@
 //! | [`value`], [`taint`], [`symbols`] | the trait of value domains; bytes with secret bits; expressions |
 //! | [`image`] | the segments and symbols of an ELF file |
 //! | [`memory`] | regions, bounds, and which instruction wrote a byte |
-//! | [`semantics`] | the table of instructions |
+//! | [`decoder`], [`convention`] | the decoder of 64-bit Arm; calling conventions |
+//! | [`semantics`], [`arm`] | the tables of instructions of x86-64 and of 64-bit Arm |
 //! | [`machine`], [`contracts`] | the loop over instructions; imported functions |
 //! | [`cases`] | which functions run with which keys, lengths and directions |
 //! | [`equality`] | proofs that results are equal to those of the standards for all keys and data |
@@ -20,9 +21,12 @@
 //! | [`parallel`], [`random`] | threads; reproducible numbers |
 
 pub mod aes;
+pub mod arm;
 pub mod cases;
 pub mod contracts;
+pub mod convention;
 pub mod coverage;
+pub mod decoder;
 pub mod equality;
 pub mod gpu;
 pub mod image;

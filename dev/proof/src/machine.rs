@@ -1,4 +1,4 @@
-//! The machine: registers, flags and memory of x86-64, and the loop that executes instructions.
+//! The machine: registers, flags and memory, and the loop that executes instructions.
 
 mod change;
 mod remains;
@@ -14,6 +14,8 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register, RflagsB
 
 pub use change::Change;
 
+use crate::convention::Convention;
+use crate::decoder;
 use crate::image::Image;
 use crate::memory::{Denied, Memory, Region, Role, Writer};
 use crate::value::{Domain, Flag, Number};
@@ -27,9 +29,6 @@ const STACK: usize = 64 << 10;
 const STACK_END: u64 = 0x7e00_0000_0000;
 /// The stack pointer after the return of the outermost function. Above it is the frame of the caller.
 const CALLER: u64 = STACK_END - 4096;
-/// The registers that a function preserves (System V ABI for x86-64, section 3.2.1).
-const PRESERVED: [Register; 7] =
-    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15, Register::RSP];
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
 /// Maximum number of instructions of a run. No case needs this many instructions. A run that exceeds the limit is
@@ -117,12 +116,25 @@ pub type Step = Result<(), Stop>;
 /// The function that executes an instruction.
 pub type Run<D> = fn(&mut Machine<D>, &Instruction) -> Step;
 
-/// A decoded instruction, and the function that executes it.
-struct Decoded<D: Domain> {
-    instruction: Instruction,
-    run: Option<Run<D>>,
-    /// The flags that the instruction leaves undefined, as iced-x86 states them.
-    undefined: u32,
+/// The tables of instructions.
+pub struct Semantics<D: Domain> {
+    /// The function that executes an instruction of x86-64; `None` if it is not in the table.
+    pub x86: fn(Mnemonic) -> Option<Run<D>>,
+    /// Executes an instruction of 64-bit Arm, or stops because the word is not an instruction.
+    pub arm: fn(&mut Machine<D>, Option<&decoder::Instruction>) -> Step,
+}
+
+/// A decoded instruction.
+enum Decoded<D: Domain> {
+    X86 {
+        instruction: Instruction,
+        /// The function that executes the instruction.
+        run: Option<Run<D>>,
+        /// The flags that the instruction leaves undefined, as iced-x86 states them.
+        undefined: u32,
+    },
+    /// `None` if the word is not an instruction.
+    Arm(Option<decoder::Instruction>),
 }
 
 /// The instruction that starts at a byte, decoded at its first execution.
@@ -139,7 +151,7 @@ pub struct Program<D: Domain> {
     /// The seed of the keys, data and other pseudo-random inputs of the runs, below 2^32.
     pub seed: u64,
     /// The table of instructions.
-    semantics: fn(Mnemonic) -> Option<Run<D>>,
+    semantics: Semantics<D>,
     /// Answers the call of an imported function.
     imports: fn(&mut Machine<D>) -> Step,
     /// For each segment of code: its address, and the instruction that starts at each byte.
@@ -148,11 +160,7 @@ pub struct Program<D: Domain> {
 
 impl<D: Domain> Program<D> {
     /// The program of an image, with the table of instructions and the function that answers calls of imported functions.
-    pub fn new(
-        image: Arc<Image>,
-        semantics: fn(Mnemonic) -> Option<Run<D>>,
-        imports: fn(&mut Machine<D>) -> Step,
-    ) -> Self {
+    pub fn new(image: Arc<Image>, semantics: Semantics<D>, imports: fn(&mut Machine<D>) -> Step) -> Self {
         let code = image.segments.iter().filter(|segment| segment.is_code);
         let decoded = code
             .map(|segment| (segment.address, segment.bytes.iter().map(|_| OnceCell::new()).collect()))
@@ -173,9 +181,13 @@ impl<D: Domain> Program<D> {
         let place = places.get((address - base) as usize)?;
         Some(place.get_or_init(|| {
             let code = self.image.code_at(address).expect("the segment of this code");
+            if self.image.is_arm {
+                return Box::new(Decoded::Arm(decoder::decode(code)));
+            }
             let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
-            let run = (self.semantics)(instruction.mnemonic());
-            Box::new(Decoded { instruction, run, undefined: instruction.rflags_undefined() })
+            let (run, undefined) =
+                ((self.semantics.x86)(instruction.mnemonic()), instruction.rflags_undefined());
+            Box::new(Decoded::X86 { instruction, run, undefined })
         }))
     }
 }
@@ -232,9 +244,9 @@ pub struct Machine<D: Domain> {
     /// Number of executed instructions.
     pub steps: u64,
     program: Rc<Program<D>>,
-    general: [[D::Byte; 8]; 16],
+    general: [[D::Byte; 8]; 32],
     vectors: [Bytes<D>; 32],
-    general_writers: [Writer; 16],
+    general_writers: [Writer; 32],
     vector_writers: [Writer; 32],
     at: u64,
     /// The last executed instruction of the program. It counts as the writer of the bytes that a function of the C library writes.
@@ -245,8 +257,8 @@ pub struct Machine<D: Domain> {
     frames: Vec<Preserved<D>>,
 }
 
-/// The values of the registers that a function preserves, in the order of [`PRESERVED`].
-type Preserved<D> = [[<D as Domain>::Byte; 8]; PRESERVED.len()];
+/// The values of the general registers and of the vector registers that a function preserves, in the order of the [`Convention`].
+type Preserved<D> = Vec<[<D as Domain>::Byte; 8]>;
 
 impl<D: Domain> Clone for Machine<D> {
     fn clone(&self) -> Self {
@@ -292,9 +304,9 @@ impl<D: Domain> Machine<D> {
             findings: BTreeMap::new(),
             steps: 0,
             program,
-            general: [[zero; 8]; 16],
+            general: [[zero; 8]; 32],
             vectors: [[zero; 64]; 32],
-            general_writers: [0; 16],
+            general_writers: [0; 32],
             vector_writers: [0; 32],
             at: 0,
             writer: 0,
@@ -313,7 +325,12 @@ impl<D: Domain> Machine<D> {
         self.program.visited()
     }
 
-    /// Calls an exported function with at most six arguments, and returns the value of RAX.
+    /// The calling convention of the program.
+    pub fn convention(&self) -> &'static Convention {
+        self.image().convention()
+    }
+
+    /// Calls an exported function with at most six arguments, and returns the value of the register of results.
     ///
     /// # Errors
     /// If the run cannot go on.
@@ -332,14 +349,14 @@ impl<D: Domain> Machine<D> {
     /// # Errors
     /// If the run cannot go on.
     pub fn call_address(&mut self, start: u64, arguments: &[u64]) -> Result<u64, Stop> {
-        use Register::{R8, R9, RCX, RDI, RDX, RSI};
         assert!(arguments.len() <= 6, "arguments beyond the sixth are on the stack");
-        (self.general_writers, self.vector_writers, self.flags) = ([0; 16], [0; 32], Flags::UNDEFINED);
-        for (register, argument) in [RDI, RSI, RDX, RCX, R8, R9].into_iter().zip(arguments) {
-            self.set_number(register, *argument);
+        (self.general_writers, self.vector_writers, self.flags) = ([0; 32], [0; 32], Flags::UNDEFINED);
+        let convention = self.convention();
+        for (number, argument) in convention.arguments.iter().zip(arguments) {
+            self.set_general_number(*number, argument.to_le_bytes().map(D::constant));
         }
-        // At the entry of a function, the stack pointer is 8 less than a multiple of 16.
-        self.set_number(Register::RSP, CALLER);
+        // A multiple of 16. On x86-64, the return address is then pushed.
+        self.set_general_number(convention.stack, CALLER.to_le_bytes().map(D::constant));
         self.at = start;
         self.frames.clear();
         self.enter(RETURN)?;
@@ -375,8 +392,16 @@ impl<D: Domain> Machine<D> {
         if let Some(change) = program.change.as_ref().filter(|change| change.contains(self.at)) {
             return self.step_both(program, change);
         }
-        self.next = decoded.instruction.next_ip();
-        self.execute_one(&decoded.instruction, decoded.run, decoded.undefined)
+        match decoded {
+            Decoded::X86 { instruction, run, undefined } => {
+                self.next = instruction.next_ip();
+                self.execute_one(instruction, *run, *undefined)
+            }
+            Decoded::Arm(instruction) => {
+                self.next = self.at + 4;
+                (program.semantics.arm)(self, instruction.as_ref())
+            }
+        }
     }
 
     fn execute_one(&mut self, instruction: &Instruction, run: Option<Run<D>>, undefined: u32) -> Step {
@@ -418,7 +443,10 @@ impl<D: Domain> Machine<D> {
     pub fn find(&mut self, kind: Kind, detail: &str) {
         let at = u64::from(self.writer);
         let place = self.image().place(at);
-        let code = self.program.decoded(at).map(|decoded| text(&decoded.instruction));
+        let code = self.program.decoded(at).map(|decoded| match decoded {
+            Decoded::X86 { instruction, .. } => text(instruction),
+            Decoded::Arm(instruction) => decoder::text(instruction.as_ref()),
+        });
         let detail = format!("{detail}: `{}` at {place}", code.unwrap_or_default());
         let function = self.image().function_at(at);
         *self.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() += 1;
@@ -477,6 +505,27 @@ impl<D: Domain> Machine<D> {
             bytes[..8].copy_from_slice(&self.masks[register.number()]);
         }
         bytes
+    }
+
+    /// The content of a general register with this number.
+    pub fn general_number(&self, number: usize) -> [D::Byte; 8] {
+        self.general[number]
+    }
+
+    /// Sets the general register with this number.
+    pub fn set_general_number(&mut self, number: usize, bytes: [D::Byte; 8]) {
+        (self.general[number], self.general_writers[number]) = (bytes, self.writer);
+    }
+
+    /// The lowest 16 bytes of the vector register with this number.
+    pub fn vector_number(&self, number: usize) -> [D::Byte; 16] {
+        from_fn(|place| self.vectors[number][place])
+    }
+
+    /// Sets the lowest 16 bytes of the vector register with this number.
+    pub fn set_vector_number(&mut self, number: usize, bytes: [D::Byte; 16]) {
+        self.vectors[number][..16].copy_from_slice(&bytes);
+        self.vector_writers[number] = self.writer;
     }
 
     /// Sets a general register. A register of 4 bytes clears the bytes above it.
@@ -586,10 +635,10 @@ impl<D: Domain> Machine<D> {
             *register = from_fn(|place| D::constant(arbitrary(64 * index + place)));
         }
         for (index, register) in self.vectors.iter_mut().enumerate() {
-            *register = from_fn(|place| D::constant(arbitrary(64 * (16 + index) + place)));
+            *register = from_fn(|place| D::constant(arbitrary(64 * (32 + index) + place)));
         }
         for (index, register) in self.masks.iter_mut().enumerate() {
-            *register = from_fn(|place| D::constant(arbitrary(64 * (48 + index) + place)));
+            *register = from_fn(|place| D::constant(arbitrary(64 * (64 + index) + place)));
         }
         if self.lowest < STACK_END {
             self.memory.remove(STACK_END - STACK as u64);

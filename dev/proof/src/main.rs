@@ -129,8 +129,7 @@ fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) ->
 
 /// Prints the number of instructions of the kernels that no run has executed.
 fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
-    let kernels = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"];
-    for part in kernels {
+    for part in ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"] {
         let functions = coverage::of_functions(image, part, &outcome.visited);
         let all: usize = functions.values().map(|function| function.all).sum();
         let visited: usize = functions.values().map(|function| function.visited).sum();
@@ -182,7 +181,9 @@ fn prove(options: &Options) -> Result<bool, String> {
         groups.retain(|group| group.to_string().contains(only));
         groups
     };
-    let (extent, groups) = (if *short { Extent::Short } else { Extent::Full }, named(cases::groups()));
+    let image = Arc::new(Image::read(&options.file)?);
+    let kernels = cases::kernels(&image);
+    let (extent, groups) = (if *short { Extent::Short } else { Extent::Full }, named(cases::groups(kernels)));
     if *lists {
         groups.iter().for_each(|group| println!("{group}"));
         return Ok(true);
@@ -190,13 +191,15 @@ fn prove(options: &Options) -> Result<bool, String> {
     let known = list(options.known.as_deref(), known::parse)?;
     let equivalent = list(options.equivalent.as_deref(), mutants::parse)?;
     let has_mutants = options.mutants > 0;
-    let provable = named(equality::provable(extent));
+    let provable = named(equality::provable(kernels, extent));
     if groups.is_empty() || *skips_taint && provable.is_empty() {
         return Err(format!(
             "no group to analyse has a name that contains `{only}`; --list prints the names"
         ));
     }
-    let image = Arc::new(Image::read(&options.file)?);
+    if image.is_arm && has_mutants {
+        return Err("mutants of code for 64-bit Arm are not made".into());
+    }
     let mut missed = controls::missed(&image);
     missed.extend(equality::controls::missed(&image));
     if !missed.is_empty() {

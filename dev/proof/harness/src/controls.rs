@@ -40,11 +40,13 @@ pub extern "C" fn proof_control_register(secret: &[u8; 16], _: &mut [u8; 16]) {
 
 /// Leaves a secret in a register whose value functions must preserve. The function is naked, because a prologue would
 /// save the register and the epilogue would restore it.
-#[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_control_preserved(secret: &[u8; 16], _: &mut [u8; 16]) {
-    std::arch::naked_asm!("mov rbx, [rdi]", "ret")
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rbx, [rdi]", "ret");
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("ldr d8, [x0]", "ret");
 }
 
 /// Leaves a secret on the stack.

@@ -33,12 +33,27 @@ pub struct Kernel {
     pub gcm: (usize, usize),
 }
 
+impl Kernel {
+    /// True for the kernels with the AES instructions of 64-bit Arm.
+    pub(crate) fn is_arm(self) -> bool {
+        self.name.starts_with("cpu/armv8")
+    }
+}
+
 impl std::fmt::Display for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)?;
         self.width.map_or(Ok(()), |(_, name)| write!(f, "@{name}"))
     }
 }
+
+/// All kernels of 64-bit Arm.
+pub const ARM_KERNELS: [Kernel; 4] = [
+    Kernel { name: "cpu/armv8-sha3", width: None, step: 128, gcm: (128, 128) },
+    Kernel { name: "cpu/armv8", width: None, step: 128, gcm: (128, 128) },
+    Kernel { name: "cpu/soft", width: Some((1, "neon")), step: 128, gcm: (0, 128) },
+    Kernel { name: "cpu/soft", width: Some((0, "portable")), step: 128, gcm: (0, 128) },
+];
 
 /// All kernels of x86-64.
 pub const KERNELS: [Kernel; 7] = [
@@ -126,11 +141,16 @@ impl std::fmt::Display for Group {
     }
 }
 
-/// All groups.
-pub fn groups() -> Vec<Group> {
+/// The kernels of the architecture of a program.
+pub fn kernels(image: &Image) -> &'static [Kernel] {
+    if image.is_arm { &ARM_KERNELS } else { &KERNELS }
+}
+
+/// All groups of kernels.
+pub fn groups(kernels: &[Kernel]) -> Vec<Group> {
     let mut groups = Vec::new();
     for operation in Operation::all() {
-        for kernel in KERNELS {
+        for kernel in kernels.iter().copied() {
             // The key of POLYVAL is a hash key, which has 16 bytes.
             let sizes = if operation.takes_hash_key() { &[16][..] } else { &[16, 24, 32] };
             groups.extend(sizes.iter().map(|key_len| Group { kernel, key_len: *key_len, operation }));
@@ -140,6 +160,16 @@ pub fn groups() -> Vec<Group> {
 }
 
 impl Operation {
+    /// True if the operation computes GHASH or POLYVAL.
+    pub(crate) fn multiplies(self) -> bool {
+        match self {
+            Operation::Gcm(_) | Operation::GcmMessage(_) => true,
+            Operation::Pass(index) => matches!(tasks::PASSES[index].name, "Ghash" | "Polyval"),
+            Operation::Fused(index) => tasks::FUSED[index].starts_with("Gcm"),
+            Operation::Key | Operation::Mode(_) | Operation::Ocb(_) => false,
+        }
+    }
+
     pub(crate) fn takes_hash_key(self) -> bool {
         matches!(self, Operation::Pass(index) if tasks::PASSES[index].name == "Polyval")
     }
@@ -213,7 +243,7 @@ pub fn run(
     most_steps: u64,
     change: Option<(&Change, u64)>,
 ) -> Outcome {
-    let mut program = Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer);
+    let mut program = Program::<Taint>::new(Arc::clone(image), semantics::all(), contracts::answer);
     program.most_steps = most_steps;
     if let Some((change, seed)) = change {
         (program.change, program.seed) = (Some(change.clone()), seed);

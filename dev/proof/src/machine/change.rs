@@ -60,7 +60,7 @@ impl<D: Domain> Machine<D> {
             self.next = instruction.next_ip();
             self.execute_one(
                 instruction,
-                (program.semantics)(instruction.mnemonic()),
+                (program.semantics.x86)(instruction.mnemonic()),
                 instruction.rflags_undefined(),
             )?;
         }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::Register;
-
-use super::{CALLER, Finding, Kind, Machine, PRESERVED, Preserved, Step, Stop, number};
+use super::{CALLER, Finding, Kind, Machine, Preserved, Step, Stop};
 use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
@@ -15,7 +13,13 @@ impl<D: Domain> Machine<D> {
     /// If the stack is full.
     pub fn enter(&mut self, address: u64) -> Step {
         self.frames.push(self.preserved());
-        self.push(address)
+        match self.convention().link {
+            Some(link) => {
+                self.set_general_number(link, address.to_le_bytes().map(D::constant));
+                Ok(())
+            }
+            None => self.push(address),
+        }
     }
 
     /// Ends a function. The result is the return address of the function.
@@ -23,27 +27,45 @@ impl<D: Domain> Machine<D> {
     /// # Errors
     /// If the stack is empty.
     pub fn leave(&mut self) -> Result<u64, Stop> {
-        let target = self.pop()?;
+        let target = match self.convention().link {
+            Some(link) => self.general_number(link),
+            None => *self.pop()?.first_chunk().expect("64 bytes"),
+        };
         if let Some(before) = self.frames.pop() {
             self.find_not_preserved(&before);
         }
-        self.public(Kind::Branch, "address to return to", &target[..8])
+        self.public(Kind::Branch, "address to return to", &target)
     }
 
     fn preserved(&self) -> Preserved<D> {
-        PRESERVED.map(|register| self.general[number(register)])
+        let convention = self.convention();
+        let general = convention.preserved.iter().map(|number| self.general[*number]);
+        let low = |vector: &[D::Byte; 64]| *vector.first_chunk().expect("64 bytes");
+        general.chain(self.vectors[convention.preserved_vectors.clone()].iter().map(low)).collect()
     }
 
     /// Adds a finding for each register that a function has not preserved. `before` has the values at the call.
     fn find_not_preserved(&mut self, before: &Preserved<D>) {
-        for ((register, before), after) in PRESERVED.iter().zip(before).zip(self.preserved()) {
+        let convention = self.convention();
+        let general = convention
+            .preserved
+            .iter()
+            .map(|number| (self.general_writers[*number], (convention.name)(*number)));
+        let vector = |number: usize| (self.vector_writers[number], format!("{}{number}", convention.vector));
+        let registers: Vec<_> = general.chain(convention.preserved_vectors.clone().map(vector)).collect();
+        for (((writer, register), before), after) in registers.into_iter().zip(before).zip(self.preserved()) {
             let is_same =
                 |(x, y): (&D::Byte, &D::Byte)| D::value(*x) == D::value(*y) && D::secret(*x) == D::secret(*y);
             if before.iter().zip(&after).all(is_same) {
                 continue;
             }
-            let writer = self.general_writers[register.number()].into();
-            let detail = format!("{register:?}, written at {}", self.image().place(writer));
+            // LLVM's machine outliner makes functions of instructions that several functions share. They have no calling convention, and
+            // change registers for their callers, which are checked.
+            if self.image().function_at(self.at).starts_with("OUTLINED_FUNCTION_") {
+                continue;
+            }
+            let writer = writer.into();
+            let detail = format!("{register}, written at {}", self.image().place(writer));
             let function = self.image().function_at(writer);
             let finding = Finding { kind: Kind::Preserved, function, bytes: 0, depth: 0, detail };
             *self.findings.entry(finding).or_default() += 1;
@@ -58,14 +80,16 @@ impl<D: Domain> Machine<D> {
         }
         let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
         let mut depths: BTreeMap<String, usize> = BTreeMap::new();
+        let convention = self.convention();
         let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();
         let registers = self.general.iter().map(<[_; 8]>::as_slice).zip(self.general_writers).enumerate();
         for (index, (bytes, writer)) in registers {
-            let name = format!("{:?}", Register::RAX + index as u32);
+            let name = (convention.name)(index);
             *left.entry((Kind::Register, writer, name)).or_default() += secrets(bytes);
         }
         for (index, (bytes, writer)) in self.vectors.iter().zip(self.vector_writers).enumerate() {
-            *left.entry((Kind::Register, writer, format!("zmm{index}"))).or_default() += secrets(bytes);
+            *left.entry((Kind::Register, writer, format!("{}{index}", convention.vector))).or_default() +=
+                secrets(bytes);
         }
         for (index, bytes) in self.masks.iter().enumerate() {
             *left.entry((Kind::Register, 0, format!("k{index}"))).or_default() += secrets(bytes);
@@ -87,7 +111,9 @@ impl<D: Domain> Machine<D> {
             }
         }
         let mut by_function: BTreeMap<(Kind, String), (usize, String)> = BTreeMap::new();
-        for ((kind, writer, name), count) in left.into_iter().filter(|(_, count)| *count > 0) {
+        let is_finding = |kind| convention.clears || kind == Kind::Static;
+        left.retain(|(kind, ..), count| *count > 0 && is_finding(*kind));
+        for ((kind, writer, name), count) in left {
             let function = self.image().function_at(writer.into());
             let place = self.image().place(writer.into());
             let (bytes, places) = by_function.entry((kind, function)).or_default();

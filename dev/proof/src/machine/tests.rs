@@ -4,8 +4,11 @@ use crate::{contracts, semantics};
 
 /// The kinds of the findings when a function is called.
 fn findings(code: &[u8]) -> Vec<Kind> {
-    let program =
-        Program::<Taint>::new(Arc::new(Image::of_function(0x1000, code)), semantics::of, contracts::answer);
+    let program = Program::<Taint>::new(
+        Arc::new(Image::of_function(0x1000, code)),
+        semantics::all(),
+        contracts::answer,
+    );
     let mut machine = Machine::new(Rc::new(program));
     machine.clear_scratch();
     machine.call("f", &[]).expect("the function returns");

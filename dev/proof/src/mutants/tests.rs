@@ -25,7 +25,7 @@ fn has_effect(kind: Kind, code: &[u8], offset: u64) -> bool {
     let image = Arc::new(image(code));
     let mutant = Changer::new(&image).change(kind, START + offset, &mut Random(1)).unwrap();
     assert_eq!(mutant.after().len(), if kind == Kind::Order { 2 } else { 0 });
-    let mut program = Program::<Taint>::new(image, semantics::of, contracts::answer);
+    let mut program = Program::<Taint>::new(image, semantics::all(), contracts::answer);
     program.change = Some(mutant.change());
     let mut machine = Machine::new(Rc::new(program));
     machine.clear_scratch();

@@ -8,7 +8,7 @@ use crate::value::{Domain, Flag, Number, low_bits};
 
 impl<D: Domain> Machine<D> {
     /// Sets SF, ZF and PF for a result of `size` bytes.
-    pub(super) fn set_result_flags(&mut self, result: &[D::Byte]) {
+    pub(crate) fn set_result_flags(&mut self, result: &[D::Byte]) {
         let number = Number::of::<D>(result);
         let top = 8 * result.len() - 1;
         // A public bit that is set makes the result different from zero.
@@ -21,7 +21,7 @@ impl<D: Domain> Machine<D> {
 
     /// Computes the sum of `x`, `y` and a carry, and sets the flags. If `inverts` is true, computes the difference: `y`, the carry before
     /// and the carry after the addition are inverted.
-    fn sum(&mut self, x: &[D::Byte], y: &[D::Byte], carry: Flag, inverts: bool) -> Bytes<D> {
+    pub(crate) fn sum(&mut self, x: &[D::Byte], y: &[D::Byte], carry: Flag, inverts: bool) -> Bytes<D> {
         let size = x.len();
         let mut inverted = [D::constant(0); 8];
         for (place, byte) in inverted.iter_mut().zip(y) {

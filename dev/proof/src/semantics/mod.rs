@@ -15,8 +15,14 @@ mod permutations;
 
 use iced_x86::Mnemonic;
 
-use crate::machine::Run;
+use crate::arm;
+use crate::machine::{Run, Semantics};
 use crate::value::Domain;
+
+/// The tables of both architectures.
+pub fn all<D: Domain>() -> Semantics<D> {
+    Semantics { x86: of, arm: arm::execute }
+}
 
 /// The semantics of an instruction; `None` if it is not in the table.
 pub fn of<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {

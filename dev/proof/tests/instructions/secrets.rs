@@ -184,7 +184,7 @@ fn a_call_of_the_c_library_keeps_secrets_in_registers() {
     const IMPORT: u64 = 0x5000;
     let imports = BTreeMap::from([(IMPORT, "free".to_string())]);
     let image = Image { imports, ..Image::of_function(0x1000, &[]) };
-    let program = Program::new(Arc::new(image), semantics::of, contracts::answer);
+    let program = Program::new(Arc::new(image), semantics::all(), contracts::answer);
     let mut machine: Machine<Taint> = Machine::new(Rc::new(program));
     let stack = vec![Taint::constant(0); 64];
     machine.memory.add(Region::new("a frame", Role::Buffer, MEMORY, true, stack));

@@ -86,7 +86,8 @@ impl Random {
 pub(crate) fn machine(code: &[u8], state: &State, secret: &State) -> Machine<Taint> {
     const CODE: u64 = 0x1000;
     let image = Image::of_function(CODE, code);
-    let mut machine = Machine::new(Rc::new(Program::new(Arc::new(image), semantics::of, contracts::answer)));
+    let mut machine =
+        Machine::new(Rc::new(Program::new(Arc::new(image), semantics::all(), contracts::answer)));
     let join = |values: &[u8], secrets: &[u8]| -> Vec<Tainted> {
         values
             .iter()
