@@ -28,6 +28,9 @@ pub(super) type Tables = [Table; 17];
 pub(super) trait Row: Register {
     /// The lower halves, and the upper halves, of two registers, interleaved bytewise.
     fn interleave(self, other: Self) -> [Self; 2];
+
+    /// Replaces each index, which is below 16, by the byte with this number.
+    fn look_up(self, indices: Self) -> Self;
 }
 
 /// A way to look up the nibbles of a row.
@@ -47,6 +50,32 @@ pub(super) trait Lookup {
 
     /// The sum of the results for both nibbles.
     fn fold(sum: Self::Sum) -> Self::Row;
+}
+
+impl<R: Row> Lookup for R {
+    type Row = R;
+    /// The high nibbles and the low nibbles.
+    type Nibbles = [R; 2];
+    type Sum = R;
+
+    #[inline(always)]
+    fn nibbles(row: R) -> [R; 2] {
+        // SAFETY: a value exists, so the processor has the instructions.
+        let mask = unsafe { R::splat(0x0f0f_0f0f) };
+        [row.shift_right::<4>() & mask, row & mask]
+    }
+
+    #[inline(always)]
+    fn look_up(table: &Table, [high, low]: [R; 2]) -> R {
+        // SAFETY: a value exists, so the processor has the instructions; the table is twice 16 readable bytes.
+        let (of_high, of_low) = unsafe { (R::load(table.as_ptr()), R::load(table.as_ptr().add(16))) };
+        of_high.look_up(high) ^ of_low.look_up(low)
+    }
+
+    #[inline(always)]
+    fn fold(sum: R) -> R {
+        sum
+    }
 }
 
 pub(super) fn tables(factor: u128, tables: &mut Tables) {

@@ -17,7 +17,7 @@
 //! | `Avx512` | 32 | lookups in twice 16 bytes |
 //!
 //! A group of blocks is in 8 registers. One block of each of several messages with keys of their own is encrypted with registers of
-//! 128 bits in all widths.
+//! 128 bits in all widths. With `Simd128`, CTR on 64 blocks or more processes groups of 32 blocks (`rows`).
 //!
 //! | file | content |
 //! |---|---|
@@ -25,6 +25,7 @@
 //! | `register` | the trait for a register of blocks |
 //! | `vector`, `x86`, `neon`, `simd128` | registers: of every processor, of x86-64, of AArch64, of WebAssembly |
 //! | `planes`, `rounds` | transposition to bit planes; the rounds of AES |
+//! | `rows` | CTR in groups of 32 blocks, for WebAssembly |
 //! | `schedule` | key expansion |
 //! | `passes`, `serial` | the data-parallel passes; serial modes of several messages |
 //! | `ghash`, `lookup` | GHASH: keys and integer multiplication; lookups in registers |
@@ -47,6 +48,8 @@ mod passes;
 mod planes;
 mod register;
 mod rounds;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod rows;
 mod schedule;
 mod serial;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -164,10 +167,14 @@ impl Kernel for Soft {
     }
 
     fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        let data = rows::ctr::<Whole>(key.keys(), counter, data);
         Ctr::<Whole>::over(counter, data, |pass, data| call!(self.run(key.keys(), data, pass)));
     }
 
     fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        let data = rows::ctr::<Low32>(key.keys(), counter, data);
         Ctr::<Low32>::over(counter, data, |pass, data| call!(self.run(key.keys(), data, pass)));
     }
 

@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::lookup::{Lookup, Row, Table};
+use super::lookup::Row;
 use super::register::{
     Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
 };
@@ -100,32 +100,10 @@ impl Row for Neon {
         // SAFETY: every processor of this target has NEON.
         unsafe { [Neon(vzip1q_u8(self.0, other.0)), Neon(vzip2q_u8(self.0, other.0))] }
     }
-}
-
-impl Lookup for Neon {
-    type Row = Neon;
-    /// The high nibbles and the low nibbles.
-    type Nibbles = [Neon; 2];
-    type Sum = Neon;
 
     #[inline(always)]
-    fn nibbles(row: Neon) -> [Neon; 2] {
+    fn look_up(self, indices: Self) -> Self {
         // SAFETY: every processor of this target has NEON.
-        unsafe { [Neon(vshrq_n_u8::<4>(row.0)), Neon(vandq_u8(row.0, vdupq_n_u8(15)))] }
-    }
-
-    #[inline(always)]
-    fn look_up(table: &Table, nibbles: [Neon; 2]) -> Neon {
-        // SAFETY: every processor of this target has NEON; the table is twice 16 readable bytes.
-        unsafe {
-            let high = vqtbl1q_u8(vld1q_u8(table.as_ptr()), nibbles[0].0);
-            let low = vqtbl1q_u8(vld1q_u8(table.as_ptr().add(16)), nibbles[1].0);
-            Neon(veorq_u8(high, low))
-        }
-    }
-
-    #[inline(always)]
-    fn fold(sum: Neon) -> Neon {
-        sum
+        Neon(unsafe { vqtbl1q_u8(self.0, indices.0) })
     }
 }

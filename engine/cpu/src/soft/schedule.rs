@@ -10,7 +10,7 @@ use crate::kernel::Block;
 use crate::kernel::boxed;
 
 /// Maximum number of round keys (AES-256).
-const ROUND_KEYS: usize = 15;
+pub(crate) const ROUND_KEYS: usize = 15;
 
 /// Number of blocks that may have different keys.
 pub(crate) const FEW: usize = 8;
@@ -27,6 +27,13 @@ impl Keys {
     /// Round keys of zeros.
     pub(crate) fn blank() -> Self {
         Keys { planes: [[Vector::splat(0); 8]; ROUND_KEYS], len: ROUND_KEYS }
+    }
+
+    /// All round keys.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    pub(crate) fn all(&self) -> &[[Vector; 8]] {
+        &self.planes[..self.len]
     }
 
     /// The first round key, the round keys between the first and the last, and the last round key.

@@ -3,7 +3,7 @@
 use std::arch::wasm32::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::lookup::{Lookup, Row, Table};
+use super::lookup::Row;
 use super::register::{Permutation, Register, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change};
 use super::vector::Vector;
 use crate::kernel::Block;
@@ -19,31 +19,14 @@ pub(crate) struct Simd128(v128);
 struct Sources(Block);
 
 /// The order of the bytes of a plane: position `4 r + c` has row `r` of column `c`, which is byte `4 c + r` of a block.
-pub(super) const ROW_BY_ROW: Block = {
-    let mut sources = [0; 16];
-    let mut i = 0;
-    while i < 16 {
-        sources[i] = (4 * (i % 4) + i / 4) as u8;
-        i += 1;
-    }
-    sources
-};
+pub(super) const ROW_BY_ROW: Block = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
 static ARRANGE: Sources = Sources(ROW_BY_ROW);
 
 /// ShiftRows and InvShiftRows: row `r` is rotated by `r` columns.
-static SHIFT_ROWS: [Sources; 2] = {
-    const fn rotated(columns: usize) -> Sources {
-        let mut sources = [0; 16];
-        let mut i = 0;
-        while i < 16 {
-            let (row, column) = (i / 4, i % 4);
-            sources[i] = (4 * row + (column + columns * row) % 4) as u8;
-            i += 1;
-        }
-        Sources(sources)
-    }
-    [rotated(1), rotated(3)]
-};
+static SHIFT_ROWS: [Sources; 2] = [
+    Sources([0, 1, 2, 3, 5, 6, 7, 4, 10, 11, 8, 9, 15, 12, 13, 14]),
+    Sources([0, 1, 2, 3, 7, 4, 5, 6, 10, 11, 8, 9, 13, 14, 15, 12]),
+];
 
 impl Sources {
     /// Loads the sources. The load is volatile because LLVM replaces a swizzle by a known vector with a shuffle. For each shuffle, V8 builds
@@ -55,31 +38,40 @@ impl Sources {
     }
 }
 
-bitwise! { Simd128: BitXor bitxor v128_xor, BitAnd bitand v128_and, BitOr bitor v128_or }
+impl Simd128 {
+    /// Moves lane `i + N` (modulo 4) to the place of lane `i`.
+    #[inline(always)]
+    pub(super) fn rotate<const N: usize>(self) -> Self {
+        Simd128(match N {
+            1 => u32x4_shuffle::<1, 2, 3, 0>(self.0, self.0),
+            2 => u32x4_shuffle::<2, 3, 0, 1>(self.0, self.0),
+            _ => u32x4_shuffle::<3, 0, 1, 2>(self.0, self.0),
+        })
+    }
 
-/// Byte `i` of the result is the byte with the number `sources[i]` of the two vectors together. The sources are constants.
-macro_rules! shuffle {
-    ($a:expr, $b:expr, $sources:expr) => {
-        Simd128(i8x16_shuffle::<
-            { $sources[0] as usize },
-            { $sources[1] as usize },
-            { $sources[2] as usize },
-            { $sources[3] as usize },
-            { $sources[4] as usize },
-            { $sources[5] as usize },
-            { $sources[6] as usize },
-            { $sources[7] as usize },
-            { $sources[8] as usize },
-            { $sources[9] as usize },
-            { $sources[10] as usize },
-            { $sources[11] as usize },
-            { $sources[12] as usize },
-            { $sources[13] as usize },
-            { $sources[14] as usize },
-            { $sources[15] as usize },
-        >($a.0, $b.0))
-    };
+    /// The lower halves, and the upper halves, of two vectors, whose lanes are interleaved.
+    #[inline(always)]
+    pub(super) fn interleave_lanes(self, other: Self) -> [Self; 2] {
+        [u32x4_shuffle::<0, 4, 1, 5>(self.0, other.0), u32x4_shuffle::<2, 6, 3, 7>(self.0, other.0)]
+            .map(Simd128)
+    }
+
+    /// In each byte, bit `b` of the byte in all bits.
+    #[inline(always)]
+    pub(super) fn bit(self, b: usize) -> Self {
+        let bit = u8x16_splat(1 << b);
+        Simd128(u8x16_eq(v128_and(self.0, bit), bit))
+    }
+
+    /// Reverses the bytes of the last lane. LLVM makes a shuffle of the swizzle.
+    #[inline(always)]
+    fn swap_last(self) -> Self {
+        // SAFETY: there are 16 readable bytes; the load requires no alignment.
+        Simd128(u8x16_swizzle(self.0, unsafe { v128_load(SWAP_LAST.as_ptr().cast()) }))
+    }
 }
+
+bitwise! { Simd128: BitXor bitxor v128_xor, BitAnd bitand v128_and, BitOr bitor v128_or }
 
 impl Register for Simd128 {
     const BLOCKS: usize = 1;
@@ -126,8 +118,8 @@ impl Register for Simd128 {
     fn permute(self, permutation: Permutation) -> Self {
         match permutation {
             // Rows are lanes. For a rotation of lanes, V8 emits one instruction (`pshufd`), whereas a swizzle takes three and a load.
-            Permutation::UpOne => Simd128(u32x4_shuffle::<1, 2, 3, 0>(self.0, self.0)),
-            Permutation::UpTwo => Simd128(u32x4_shuffle::<2, 3, 0, 1>(self.0, self.0)),
+            Permutation::UpOne => self.rotate::<1>(),
+            Permutation::UpTwo => self.rotate::<2>(),
             Permutation::ShiftRows => Simd128(u8x16_swizzle(self.0, SHIFT_ROWS[0].load())),
             Permutation::UnshiftRows => Simd128(u8x16_swizzle(self.0, SHIFT_ROWS[1].load())),
         }
@@ -141,49 +133,27 @@ impl Register for Simd128 {
                 return counters_one_by_one::<Self, C>(counter, count, registers);
             }
             let counter = <Self as Register>::load(counter.as_ptr());
-            let mut next = shuffle!(counter, counter, SWAP_LAST);
+            let mut next = counter.swap_last();
             for register in &mut registers[..count] {
-                *register = shuffle!(next, next, SWAP_LAST);
+                *register = next.swap_last();
                 next = Simd128(u32x4_add(next.0, u32x4(0, 0, 0, 1)));
             }
         }
     }
 }
 
-/// The sources of the bytes of two vectors that are interleaved: of their lower halves and of their upper halves.
-const INTERLEAVE: [[u8; 16]; 2] = [
-    [0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23],
-    [8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31],
-];
-
 impl Row for Simd128 {
     #[inline(always)]
     fn interleave(self, other: Self) -> [Self; 2] {
-        [shuffle!(self, other, INTERLEAVE[0]), shuffle!(self, other, INTERLEAVE[1])]
-    }
-}
-
-impl Lookup for Simd128 {
-    type Row = Simd128;
-    /// The high nibbles and the low nibbles.
-    type Nibbles = [Simd128; 2];
-    type Sum = Simd128;
-
-    #[inline(always)]
-    fn nibbles(row: Simd128) -> [Simd128; 2] {
-        [Simd128(u8x16_shr(row.0, 4)), Simd128(v128_and(row.0, u8x16_splat(15)))]
+        [
+            i8x16_shuffle::<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(self.0, other.0),
+            i8x16_shuffle::<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(self.0, other.0),
+        ]
+        .map(Simd128)
     }
 
     #[inline(always)]
-    fn look_up(table: &Table, [high, low]: [Simd128; 2]) -> Simd128 {
-        // SAFETY: the table is twice 16 readable bytes; the loads require no alignment.
-        let (of_high, of_low) =
-            unsafe { (v128_load(table.as_ptr().cast()), v128_load(table.as_ptr().add(16).cast())) };
-        Simd128(v128_xor(u8x16_swizzle(of_high, high.0), u8x16_swizzle(of_low, low.0)))
-    }
-
-    #[inline(always)]
-    fn fold(sum: Simd128) -> Simd128 {
-        sum
+    fn look_up(self, indices: Self) -> Self {
+        Simd128(u8x16_swizzle(self.0, indices.0))
     }
 }

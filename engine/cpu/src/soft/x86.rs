@@ -135,36 +135,11 @@ impl Row for Xmm {
         // SAFETY: every x86-64 processor has SSE2.
         unsafe { [Xmm(_mm_unpacklo_epi8(self.0, other.0)), Xmm(_mm_unpackhi_epi8(self.0, other.0))] }
     }
-}
-
-impl Lookup for Xmm {
-    type Row = Xmm;
-    /// The high nibbles and the low nibbles.
-    type Nibbles = [Xmm; 2];
-    type Sum = Xmm;
 
     #[inline(always)]
-    fn nibbles(row: Xmm) -> [Xmm; 2] {
-        // SAFETY: every x86-64 processor has SSE2.
-        unsafe {
-            let mask = _mm_set1_epi8(15);
-            [Xmm(_mm_and_si128(_mm_srli_epi16::<4>(row.0), mask)), Xmm(_mm_and_si128(row.0, mask))]
-        }
-    }
-
-    #[inline(always)]
-    fn look_up(table: &Table, nibbles: [Xmm; 2]) -> Xmm {
-        // SAFETY: a value exists, so the processor has SSSE3; the table is twice 16 readable bytes.
-        unsafe {
-            let high = _mm_loadu_si128(table.as_ptr().cast());
-            let low = _mm_loadu_si128(table.as_ptr().add(16).cast());
-            Xmm(_mm_xor_si128(_mm_shuffle_epi8(high, nibbles[0].0), _mm_shuffle_epi8(low, nibbles[1].0)))
-        }
-    }
-
-    #[inline(always)]
-    fn fold(sum: Xmm) -> Xmm {
-        sum
+    fn look_up(self, indices: Self) -> Self {
+        // SAFETY: a value exists, so the processor has SSSE3.
+        Xmm(unsafe { _mm_shuffle_epi8(self.0, indices.0) })
     }
 }
 

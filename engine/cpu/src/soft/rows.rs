@@ -1,0 +1,179 @@
+//! CTR in groups of 32 blocks, for SIMD128 of WebAssembly. A plane has a vector for each row of the state.
+//!
+//! MixColumns combines vectors of different rows, so it permutes nothing, and ShiftRows rotates the lanes of three vectors. With one
+//! vector for each plane (`rounds`), a round takes 32 permutations for 8 blocks. Here it takes 6.
+//!
+//! A group has more planes than a processor has registers. Therefore each step of a round loads a few planes, and stores its result.
+
+use std::array::from_fn;
+use std::slice::from_raw_parts_mut;
+
+use lockstep_core::sbox;
+
+use super::lookup::Row;
+use super::planes::transpose;
+use super::register::Register;
+use super::schedule::{Keys, ROUND_KEYS};
+use super::simd128::Simd128;
+use super::vector::Vector;
+use crate::kernel::Block;
+use crate::kernel::Span;
+use crate::kernel::counter::Counting;
+use crate::kernel::wiped::Wiped;
+
+/// Number of blocks of a group.
+const GROUP: usize = 32;
+
+/// The smallest number of blocks that are processed in groups. To convert the round keys takes longer than one group saves.
+const LEAST: usize = 2 * GROUP;
+
+/// One plane: vector `r` has row `r`. A lane of 32 bits belongs to a column, and has a bit for each block.
+type Plane = [Simd128; 4];
+
+/// Bits 0 to 4 of the numbers 0 to 31, in the last column.
+const NUMBERS: [Vector; 5] = [
+    Vector([0, 0, 0, 0xaaaa_aaaa]),
+    Vector([0, 0, 0, 0xcccc_cccc]),
+    Vector([0, 0, 0, 0xf0f0_f0f0]),
+    Vector([0, 0, 0, 0xff00_ff00]),
+    Vector([0, 0, 0, 0xffff_0000]),
+];
+
+/// The planes in the memory of `N` blocks.
+#[inline(always)]
+fn planes<const N: usize>(blocks: &mut Wiped<N>) -> &mut [[Plane; 8]] {
+    // SAFETY: `Wiped` has the alignment of a vector, and any bytes are valid vectors.
+    unsafe { from_raw_parts_mut(blocks.as_mut_ptr().cast(), N / GROUP) }
+}
+
+/// Exchanges the number of the vector and the position of the byte in its lane: byte `4 c + r` of vector `v` becomes byte `4 c + v`
+/// of vector `r`.
+#[inline(always)]
+fn arrange([a0, a1, a2, a3]: Plane) -> Plane {
+    let ([b0, b2], [b1, b3]) = (a0.interleave(a2), a1.interleave(a3));
+    // Lane `r` of vector `c` gets the bytes of all four vectors. Then the lanes are transposed.
+    let ([c0, c1], [c2, c3]) = (b0.interleave(b1), b2.interleave(b3));
+    let ([d0, d2], [d1, d3]) = (c0.interleave_lanes(c2), c1.interleave_lanes(c3));
+    let ([e0, e1], [e2, e3]) = (d0.interleave_lanes(d1), d2.interleave_lanes(d3));
+    [e0, e1, e2, e3]
+}
+
+/// A plane of a round key in all blocks of a group.
+fn widened(plane: &Vector) -> Plane {
+    // SAFETY: the engine that has compiled this module has SIMD128.
+    let plane = unsafe { Simd128::repeat(*plane) };
+    // Lane `r` has a byte for each column. Each byte is repeated four times.
+    let [low, high] = plane.interleave(plane);
+    let ([r0, r1], [r2, r3]) = (low.interleave(low), high.interleave(high));
+    [r0, r1, r2, r3]
+}
+
+#[inline(always)]
+fn shift_rows([r0, r1, r2, r3]: Plane) -> Plane {
+    [r0, r1.rotate::<1>(), r2.rotate::<2>(), r3.rotate::<3>()]
+}
+
+#[inline(never)]
+fn sub_bytes(state: &mut [Plane; 8]) {
+    for r in 0..4 {
+        let row = sbox::forward(from_fn(|b| state[b][r]));
+        state.iter_mut().zip(row).for_each(|(plane, vector)| plane[r] = vector);
+    }
+}
+
+/// ShiftRows, MixColumns and AddRoundKey, with the formula of `rounds`.
+#[inline(always)]
+fn mix_columns(state: &mut [Plane; 8], key: &[Plane; 8]) {
+    let sums = |[r0, r1, r2, r3]: Plane| [r0 ^ r1, r1 ^ r2, r2 ^ r3, r3 ^ r0];
+    let last = shift_rows(state[7]);
+    let top = sums(last);
+    let mix = |state: &mut [Plane; 8], b: usize, plane: Plane, carry: Plane| {
+        let t = sums(plane);
+        for r in 0..4 {
+            let sum = plane[(r + 1) % 4] ^ t[(r + 2) % 4] ^ carry[r] ^ key[b][r];
+            // x^8 = x^4 + x^3 + x + 1. The carry of plane 0 is `top`.
+            state[b][r] = if matches!(b, 1 | 3 | 4) { sum ^ top[r] } else { sum };
+        }
+        t
+    };
+    let carry = (0..7).fold(top, |carry, b| mix(state, b, shift_rows(state[b]), carry));
+    mix(state, 7, last, carry);
+}
+
+/// The planes of 32 counter blocks, plus the first round key. The low five bits of each block are its number in the group. The other bits are
+/// those of `next` for the numbers below `first`, and those of `counter` for the other numbers.
+#[inline(always)]
+fn counters(state: &mut [Plane; 8], key: &[Plane; 8], [counter, next]: [Block; 2], first: u32) {
+    // SAFETY: the engine that has compiled this module has SIMD128; a block is 16 readable bytes.
+    unsafe {
+        let rows = |mut block: Block| {
+            block[15] &= !31;
+            arrange([Simd128::load(block.as_ptr()); 4])
+        };
+        let (counter, next, mask) = (rows(counter), rows(next), Simd128::splat(u32::MAX << first));
+        for (b, (plane, key)) in state.iter_mut().zip(key).enumerate() {
+            for r in 0..4 {
+                let (counter, next) = (counter[r].bit(b), next[r].bit(b));
+                plane[r] = ((counter ^ next) & mask) ^ next ^ key[r];
+            }
+            if let Some(numbers) = NUMBERS.get(b) {
+                plane[3] = plane[3] ^ Simd128::repeat(*numbers);
+            }
+        }
+    }
+}
+
+/// Encrypts a group to which the first round key was added. Afterwards `state[i][j]` is vector `i` of the transposed blocks with the numbers from
+/// `8 j` on.
+#[inline(never)]
+fn encrypt(keys: &[[Plane; 8]], state: &mut [Plane; 8]) {
+    let (last, middle) = keys.split_last().expect("there are two round keys or more");
+    for key in middle {
+        sub_bytes(state);
+        mix_columns(state, key);
+    }
+    sub_bytes(state);
+    for (plane, key) in state.iter_mut().zip(last) {
+        let rows = shift_rows(*plane);
+        *plane = arrange(from_fn(|r| rows[r] ^ key[r]));
+    }
+}
+
+/// Runs CTR on the groups at the start of the data. Returns the other data.
+#[inline(always)]
+pub(super) fn ctr<'a, C: Counting>(keys: &Keys, counter: &mut Block, data: Span<'a>) -> Span<'a> {
+    run(keys, counter, data, C::advance)
+}
+
+/// A function without a type parameter, which is compiled once.
+fn run<'a>(keys: &Keys, counter: &mut Block, data: Span<'a>, advance: fn(u128, u128) -> u128) -> Span<'a> {
+    let blocks = data.len() / 16 / GROUP * GROUP;
+    if blocks < LEAST {
+        return data;
+    }
+    let (groups, rest) = data.split_at(16 * blocks);
+    let (mut wide, mut state) = (Wiped::<{ GROUP * ROUND_KEYS }>::zero(), Wiped::<GROUP>::zero());
+    let wide = &mut planes(&mut wide)[..keys.all().len()];
+    let pairs = wide.as_flattened_mut().iter_mut().zip(keys.all().as_flattened());
+    pairs.for_each(|(wide, plane)| *wide = widened(plane));
+    let state = &mut planes(&mut state)[0];
+    for group in (0..blocks).step_by(GROUP) {
+        let next = advance(u128::from_be_bytes(*counter), GROUP as u128).to_be_bytes();
+        let first = usize::from(counter[15]) % GROUP;
+        counters(state, &wide[0], [*counter, next], first as u32);
+        encrypt(&wide[1..], state);
+        *counter = next;
+        for j in [0, 1, 2, 3] {
+            let mut blocks = from_fn(|i| state[i][j]);
+            // SAFETY: the engine that has compiled this module has SIMD128; the data have the block `at`.
+            unsafe {
+                transpose(&mut blocks);
+                for (i, block) in blocks.into_iter().enumerate() {
+                    let at = group + (8 * j + i).wrapping_sub(first) % GROUP;
+                    (Simd128::load(groups.src().add(16 * at)) ^ block).store(groups.dst().add(16 * at));
+                }
+            }
+        }
+    }
+    rest
+}
