@@ -18,6 +18,14 @@ pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Resul
     run_on(device, kernel, operation)
 }
 
+/// The operations that the kernel claims to support with a key size. There are none if the kernel cannot run here.
+pub fn operations(device: &dyn Device, kernel: KernelId) -> Vec<Operation> {
+    let is_here = device.kernels()[usize::from(kernel.0)].missing.is_none();
+    let has_cost = |operation, size: &KeySize| device.cost(kernel, operation, *size).is_some();
+    let is_supported = |operation: &Operation| KeySize::ALL.iter().any(|size| has_cost(*operation, size));
+    Operation::all().filter(|operation| is_here && is_supported(operation)).collect()
+}
+
 fn run_on(device: &dyn Device, kernel: KernelId, operation: Operation) -> Result<()> {
     for size in KeySize::ALL.into_iter().filter(|size| device.cost(kernel, operation, *size).is_some()) {
         if !selftest::passes(&|task| device.submit(kernel, task.into())?.wait(), operation, size)? {

@@ -71,11 +71,8 @@ impl Timing {
         let all_sane = points.iter().all(|point| sane(point.bytes) && sane(point.ns))
             && sane(per_message_ns)
             && wide_ns_per_byte.is_none_or(sane);
-        (points.len() >= 2 && increasing && all_sane).then_some(Timing {
-            points,
-            per_message_ns,
-            wide_ns_per_byte,
-        })
+        let is_valid = points.len() >= 2 && increasing && all_sane;
+        is_valid.then_some(Timing { points, per_message_ns, wide_ns_per_byte })
     }
 
     /// Nanoseconds for work of this shape.

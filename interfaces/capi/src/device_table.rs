@@ -50,10 +50,7 @@ pub struct DeviceTable {
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
-unsafe impl ffi::Options for DeviceTable {
-    const NAME: &'static str = "lockstep_device_table";
-    const ENDS: &'static [usize] = ffi::member_ends!(DeviceTable: size messages key_len longest keys states offsets lengths from to tags status);
-}
+ffi::impl_options!(DeviceTable, "lockstep_device_table": size messages key_len longest keys states offsets lengths from to tags status);
 
 /// Work that was started on a device. Only the thread that has started the work may use this object.
 pub struct Completion {

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::process;
 use std::sync::{Arc, OnceLock};
 
-use lockstep::engine::Verify;
+use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::hazmat::backend::{Device, DeviceSelector};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::{Result as CoreResult, shown};
@@ -50,10 +50,7 @@ pub struct EngineOptions {
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
-unsafe impl ffi::Options for EngineOptions {
-    const NAME: &'static str = "lockstep_engine_options";
-    const ENDS: &'static [usize] = ffi::member_ends!(EngineOptions: size device kernel threads verify);
-}
+ffi::impl_options!(EngineOptions, "lockstep_engine_options": size device kernel threads verify);
 
 /// Makes an engine. The options may be NULL. If the options name a device or a kernel, this call opens the drivers of its
 /// backend; otherwise drivers are opened when there is enough work for a device.
@@ -66,25 +63,20 @@ pub unsafe extern "C" fn lockstep_engine_new(
 ) -> c_int {
     ffi::new_object(engine, |_| {
         let options = ffi::options(options)?;
-        let mut builder = lockstep::Engine::builder();
-        if let Some(device) = ffi::text(options.device, "the device")? {
-            builder = builder.device(device);
-        }
-        if let Some(kernel) = ffi::text(options.kernel, "the kernel")? {
-            builder = builder.kernel(kernel);
-        }
-        if options.threads != 0 {
-            builder = builder.threads(options.threads as usize);
-        }
-        let builder = match options.verify {
-            LOCKSTEP_VERIFY_DEFAULT => builder,
-            LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),
-            LOCKSTEP_VERIFY_SAMPLE => builder.verify(Verify::Sample),
-            LOCKSTEP_VERIFY_FULL => builder.verify(Verify::Full),
-            other => {
-                return Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_")));
-            }
+        let device = ffi::text(options.device, "the device")?;
+        let kernel = ffi::text(options.kernel, "the kernel")?;
+        let threads = Some(options.threads as usize).filter(|threads| *threads != 0);
+        let verify = match options.verify {
+            LOCKSTEP_VERIFY_DEFAULT => Ok(None),
+            LOCKSTEP_VERIFY_OFF => Ok(Some(Verify::Off)),
+            LOCKSTEP_VERIFY_SAMPLE => Ok(Some(Verify::Sample)),
+            LOCKSTEP_VERIFY_FULL => Ok(Some(Verify::Full)),
+            other => Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_"))),
         };
+        let builder = device.into_iter().fold(lockstep::Engine::builder(), EngineBuilder::device);
+        let builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
+        let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
+        let builder = verify?.into_iter().fold(builder, EngineBuilder::verify);
         let engine = Engine { inner: builder.build()?, opened_in: Arc::default() };
         engine.note_devices();
         Ok(engine)

@@ -320,7 +320,7 @@ pub(crate) unsafe trait Options: Copy {
     /// The name of the structure in error messages.
     const NAME: &'static str;
 
-    /// The offset at which each member ends, from [`member_ends`].
+    /// The offset at which each member ends.
     const ENDS: &'static [usize];
 
     /// The member that fills the end of the structure, if there is one. It must be zero, so that a later version can give it
@@ -328,27 +328,36 @@ pub(crate) unsafe trait Options: Copy {
     const RESERVED: fn(&Self) -> u32 = |_| 0;
 }
 
-/// The offsets at which the members of a structure of options end. All members are listed, in order. The list does not compile if a member
-/// is missing, or if there is padding.
-macro_rules! member_ends {
-    ($options:ty: $($member:ident)*) => {
-        {
-            const fn end<S, M>(start: usize, _member: fn(&S) -> &M) -> usize {
-                start + size_of::<M>()
-            }
-            let starts = [$(std::mem::offset_of!($options, $member)),*];
-            let ends = [$(end(std::mem::offset_of!($options, $member), |options: &$options| &options.$member)),*];
-            let mut i = 0;
-            while i < ends.len() {
-                let next = if i + 1 < ends.len() { starts[i + 1] } else { size_of::<$options>() };
-                assert!(ends[i] == next, "a member is missing, or there is padding");
-                i += 1;
-            }
-            &{ ends }
+/// Implements [`Options`], whose conditions the structure must fulfil. The arguments are the type of the structure, its name in C, and
+/// all of its members in order; a reserved member follows a semicolon. The list does not compile if a member is missing, or if there is
+/// padding.
+macro_rules! impl_options {
+    ($options:ty, $name:literal: $($member:ident)* $(; $reserved:ident)?) => {
+        // SAFETY: every use of the macro states why the structure fulfils the conditions.
+        unsafe impl $crate::ffi::Options for $options {
+            const NAME: &'static str = $name;
+            const ENDS: &'static [usize] = {
+                const fn end<S, M>(start: usize, _member: fn(&S) -> &M) -> usize {
+                    start + size_of::<M>()
+                }
+                let starts = [$(std::mem::offset_of!($options, $member),)* $(std::mem::offset_of!($options, $reserved))?];
+                let ends = [
+                    $(end(std::mem::offset_of!($options, $member), |options: &$options| &options.$member),)*
+                    $(end(std::mem::offset_of!($options, $reserved), |options: &$options| &options.$reserved))?
+                ];
+                let mut i = 0;
+                while i < ends.len() {
+                    let next = if i + 1 < ends.len() { starts[i + 1] } else { size_of::<$options>() };
+                    assert!(ends[i] == next, "a member is missing, or there is padding");
+                    i += 1;
+                }
+                &{ ends }
+            };
+            $(const RESERVED: fn(&Self) -> u32 = |options| options.$reserved;)?
         }
     };
 }
-pub(crate) use member_ends;
+pub(crate) use impl_options;
 
 /// True if a structure may have this size. A structure of an older header ends where a member ends: if a pointer, a number or
 /// a callback were cut in two, the zeros that complete the structure would change its value. The size of each structure is a

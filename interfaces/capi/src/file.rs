@@ -37,11 +37,7 @@ pub struct FileOptions {
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
-unsafe impl ffi::Options for FileOptions {
-    const NAME: &'static str = "lockstep_file_options";
-    const ENDS: &'static [usize] = ffi::member_ends!(FileOptions: size progress progress_user threads force sync no_holes partial reserved);
-    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
-}
+ffi::impl_options!(FileOptions, "lockstep_file_options": size progress progress_user threads force sync no_holes partial; reserved);
 
 /// Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be
 /// NULL.

@@ -99,11 +99,7 @@ pub struct ParquetReadOptions {
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
-unsafe impl ffi::Options for ParquetReadOptions {
-    const NAME: &'static str = "lockstep_parquet_read_options";
-    const ENDS: &'static [usize] = ffi::member_ends!(ParquetReadOptions: size footer_key footer_key_len columns column_count find_key find_key_user aad_prefix aad_prefix_len allow_missing_aad allow_unauthenticated_pages allow_unauthenticated_footer reserved);
-    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
-}
+ffi::impl_options!(ParquetReadOptions, "lockstep_parquet_read_options": size footer_key footer_key_len columns column_count find_key find_key_user aad_prefix aad_prefix_len allow_missing_aad allow_unauthenticated_pages allow_unauthenticated_footer; reserved);
 
 /// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
 /// `plain_columns` are encrypted with the footer key.
@@ -143,11 +139,7 @@ pub struct ParquetPolicy {
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
-unsafe impl ffi::Options for ParquetPolicy {
-    const NAME: &'static str = "lockstep_parquet_policy";
-    const ENDS: &'static [usize] = ffi::member_ends!(ParquetPolicy: size footer_key footer_key_len footer_key_metadata footer_key_metadata_len columns column_count plain_columns plain_column_count aad_prefix aad_prefix_len algorithm plaintext_footer omit_aad_prefix reserved);
-    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
-}
+ffi::impl_options!(ParquetPolicy, "lockstep_parquet_policy": size footer_key footer_key_len footer_key_metadata footer_key_metadata_len columns column_count plain_columns plain_column_count aad_prefix aad_prefix_len algorithm plaintext_footer omit_aad_prefix; reserved);
 
 /// An encrypted Parquet file in plain form. All threads may use it at the same time.
 pub struct ParquetReader {

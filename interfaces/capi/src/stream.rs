@@ -46,12 +46,7 @@ pub struct StreamOptions {
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
-unsafe impl ffi::Options for StreamOptions {
-    const NAME: &'static str = "lockstep_stream_options";
-    const ENDS: &'static [usize] =
-        ffi::member_ends!(StreamOptions: size progress progress_user threads reserved);
-    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
-}
+ffi::impl_options!(StreamOptions, "lockstep_stream_options": size progress progress_user threads; reserved);
 
 /// The result of an encryption or decryption.
 #[repr(C)]

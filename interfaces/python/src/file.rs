@@ -136,9 +136,8 @@ impl NativeWriter {
         let given = Given::new(keys)?;
         let engine = engine::current(py)?;
         let MessageKey { key, context, envelope } = given.for_writing(py)?;
-        let sink = Sink::create(file, replaces)?;
+        let mut sink = Sink::create(file, replaces)?;
         let start = || {
-            let mut sink = sink;
             envelope.iter().try_for_each(|envelope| envelope.write(&mut sink))?;
             EncryptWriter::new(&engine, &key, &context, sink)
         };
@@ -230,10 +229,9 @@ pub(crate) fn encrypt_file(
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
-    let (input, output) = open_output(py, input, &destination, overwrite, Sparse::default())?;
+    let (input, mut output) = open_output(py, input, &destination, overwrite, Sparse::default())?;
     let total = regular_len(&input);
     task::run(py, progress, total, |options| {
-        let mut output = output;
         envelope.iter().try_for_each(|envelope| envelope.write(&mut output))?;
         let summary =
             lockstep::file::encrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
@@ -264,9 +262,8 @@ pub(crate) fn decrypt_file(
     let total = message_len.and_then(|len| lockstep::plaintext_len(len).ok());
     let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let sparse = if sparse { Sparse::Always } else { Sparse::Never };
-    let (input, output) = open_output(py, input, &destination, overwrite, sparse)?;
+    let (input, mut output) = open_output(py, input, &destination, overwrite, sparse)?;
     task::run(py, progress, total, |options| {
-        let mut output = output;
         let options = Options { partial, ..options };
         let decrypted =
             lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options);
@@ -293,10 +290,9 @@ pub(crate) fn encrypt_buffers(
     let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.locate(buffer));
     // The buffers are exported until the end of this function.
     let mut bytes = Shared(memories.collect::<PyResult<_>>()?);
-    let sink = Sink::create(file, replaces)?;
+    let mut sink = Sink::create(file, replaces)?;
     let is_object = matches!(sink, Sink::Object(_));
     let work = |options: Options<'_>| {
-        let mut sink = sink;
         lockstep::encrypt(&engine, &key, &context, &mut bytes, &mut sink, options)?;
         sink.commit()
     };

@@ -80,7 +80,7 @@ impl<'a> Call<'a> {
     }
 
     /// Processes data on the host.
-    fn run(&self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
+    fn run(&self, py: Python<'_>, mut data: HostData<'_>) -> PyResult<()> {
         let &Call { cipher, stealing, direction, ref key, mut iv } = self;
         run(py, data.len(), |planner| {
             let Some(variant) = stealing else {
@@ -88,7 +88,6 @@ impl<'a> Call<'a> {
                 return cipher.one(planner, direction, &key, &mut iv, Data::Host(data));
             };
             let key = Key::new(key)?;
-            let mut data = data;
             if let HostData::Copy { from, to, .. } = &mut data {
                 to.copy_from_slice(from);
             }

@@ -27,6 +27,20 @@
 //! modes, which do not give these guarantees: the caller is responsible for safe use.
 #![forbid(unsafe_code)]
 
+/// Implements `Debug` for a type that has secrets, callbacks or large data. The arguments are the generic parameters, the type, its name,
+/// and the fields that the output shows.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! impl_debug {
+    ([$($generics:tt)*] $type:ty, $name:literal $(, $field:ident)*) => {
+        impl<$($generics)*> std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct($name)$(.field(stringify!($field), &self.$field))*.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 pub mod aead;
 pub mod cobblestone;
 mod creator;

@@ -65,12 +65,7 @@ pub struct Protection<'a> {
     pub aad: Vec<u8>,
 }
 
-impl std::fmt::Debug for Protection<'_> {
-    /// Prints no associated data.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Protection").field("key", &self.key).field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
+lockstep::impl_debug!([] Protection<'_>, "Protection", key, kind);
 
 /// A module, with the place for its plaintext.
 #[derive(Debug)]
@@ -206,10 +201,7 @@ fn run(executor: &dyn Executor, direction: Direction, modules: &mut [EncryptedMo
         match kind {
             Kind::Gcm => {
                 let nonce = &head[LENGTH..];
-                let tag = match direction {
-                    Direction::Encrypt => Tag::Write(tag),
-                    Direction::Decrypt => Tag::Expect(tag),
-                };
+                let tag = if direction == Direction::Encrypt { Tag::Write(tag) } else { Tag::Expect(tag) };
                 messages.push(AeadMessage { key, nonce, aad, data, tag, status: Status::Pending });
                 statuses.push(status);
             }

@@ -10,10 +10,7 @@ struct Sample {
 }
 
 // SAFETY: it is `repr(C)`, its first member is a `usize`, and any bytes are valid.
-unsafe impl Options for Sample {
-    const NAME: &'static str = "sample";
-    const ENDS: &'static [usize] = member_ends!(Sample: size one two three);
-}
+impl_options!(Sample, "sample": size one two three);
 
 #[test]
 fn options_of_other_versions() {

@@ -1,9 +1,9 @@
 //! `lockstep selftest`
 
 use clap::Args;
-use lockstep::hazmat::backend::{Device, KernelId, KernelInfo};
+use lockstep::hazmat::backend::{KernelId, KernelInfo};
+use lockstep::hazmat::selftest;
 use lockstep::hazmat::work::Operation;
-use lockstep::hazmat::{KeySize, selftest};
 use serde_json::json;
 
 use crate::error::{Result, ensure, not_authentic};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
         }
         let is_named = |info: &KernelInfo| named_kernel.as_ref().is_none_or(|name| name == info.name);
         for (number, info) in (0..).zip(device.kernels()).filter(|(_, info)| is_named(info)) {
-            let operations = operations_of(&*device, KernelId(number));
+            let operations = selftest::operations(&*device, KernelId(number));
             let run = |operation: &Operation| selftest::run(&*device, KernelId(number), *operation).err();
             let failures: Vec<_> = operations.iter().filter_map(run).map(|error| error.to_string()).collect();
             let count = operations.len();
@@ -72,12 +72,4 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
         return Err(not_authentic(message));
     }
     ensure(tested > 0, "no kernel was tested")
-}
-
-/// The operations that a kernel supports. The list is empty if this machine cannot run the kernel.
-fn operations_of(device: &dyn Device, kernel: KernelId) -> Vec<Operation> {
-    let is_here = device.kernels()[usize::from(kernel.0)].missing.is_none();
-    let has_cost = |operation, size: &KeySize| device.cost(kernel, operation, *size).is_some();
-    let is_supported = |operation: &Operation| KeySize::ALL.iter().any(|size| has_cost(*operation, size));
-    Operation::all().filter(|operation| is_here && is_supported(operation)).collect()
 }

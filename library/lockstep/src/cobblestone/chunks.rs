@@ -117,10 +117,7 @@ impl Piece {
         let nonces: Vec<_> = (self.first..).take(chunks.len()).map(|chunk| key.nonce(chunk)).collect();
         let messages = chunks.zip(&nonces).map(|(chunk, nonce)| {
             let (data, tag) = Aead::Gcm.split_mut(chunk, TAG).expect("a chunk ends with a tag");
-            let tag = match direction {
-                Direction::Encrypt => Tag::Write(tag),
-                Direction::Decrypt => Tag::Expect(tag),
-            };
+            let tag = if direction == Direction::Encrypt { Tag::Write(tag) } else { Tag::Expect(tag) };
             let (data, status) = (Data::in_place(data), Status::Pending);
             Message { key: &key.key, nonce, aad: &[], data, tag, status }
         });

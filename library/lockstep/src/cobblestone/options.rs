@@ -39,13 +39,7 @@ impl Options<'_> {
     }
 }
 
-impl std::fmt::Debug for Options<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { max_threads, partial, .. } = self;
-        let mut options = f.debug_struct("Options");
-        options.field("max_threads", max_threads).field("partial", partial).finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([] Options<'_>, "Options", max_threads, partial);
 
 /// The result of an encryption or decryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -383,8 +383,4 @@ impl<S: ReadAt> Seek for Reader<S> {
     }
 }
 
-impl<S> std::fmt::Debug for Reader<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("len", &self.len).finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([S] Reader<S>, "Reader", len);

@@ -118,8 +118,4 @@ impl<W: Write> Write for EncryptWriter<W> {
     }
 }
 
-impl<W> std::fmt::Debug for EncryptWriter<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EncryptWriter").field("failed", &self.failed).finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([W] EncryptWriter<W>, "EncryptWriter", failed);

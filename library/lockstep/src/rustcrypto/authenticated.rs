@@ -104,22 +104,14 @@ where
     }
 }
 
-impl<const MODE: usize, K, N, T> AeadCore for AuthenticatedCipher<MODE, K, N, T>
-where
-    N: ArraySize,
-    T: ArraySize,
-{
+impl<const MODE: usize, K, N: ArraySize, T: ArraySize> AeadCore for AuthenticatedCipher<MODE, K, N, T> {
     type NonceSize = N;
     type TagSize = T;
     const TAG_POSITION: TagPosition =
         if Aead::ALL[MODE].row().has_tag_first { TagPosition::Prefix } else { TagPosition::Postfix };
 }
 
-impl<const MODE: usize, K, N, T> AeadInOut for AuthenticatedCipher<MODE, K, N, T>
-where
-    N: ArraySize,
-    T: ArraySize,
-{
+impl<const MODE: usize, K, N: ArraySize, T: ArraySize> AeadInOut for AuthenticatedCipher<MODE, K, N, T> {
     fn encrypt_inout_detached(
         &self,
         nonce: &Nonce<N>,

@@ -1,6 +1,5 @@
 //! The block cipher.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use cipher::array::{Array, ArraySize};
@@ -120,9 +119,4 @@ impl<KeySize> Clone for Aes<KeySize> {
 
 impl<KeySize> ZeroizeOnDrop for Aes<KeySize> {}
 
-impl<KeySize> fmt::Debug for Aes<KeySize> {
-    /// Prints no byte of the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Aes").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([KeySize] Aes<KeySize>, "Aes");

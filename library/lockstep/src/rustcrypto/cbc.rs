@@ -3,8 +3,6 @@
 //!
 //! A program that reveals whether the padding of a message is valid decrypts it for an attacker: authenticate the ciphertext.
 
-use std::fmt;
-
 use cipher::array::Array;
 use cipher::common::InnerUser;
 use cipher::consts::{U16, U64};
@@ -121,9 +119,4 @@ impl<A, const ENCRYPTS: bool> Drop for Cbc<A, ENCRYPTS> {
 
 impl<A: ZeroizeOnDrop, const ENCRYPTS: bool> ZeroizeOnDrop for Cbc<A, ENCRYPTS> {}
 
-impl<A, const ENCRYPTS: bool> fmt::Debug for Cbc<A, ENCRYPTS> {
-    /// Prints neither the key nor the IV.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cbc").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([A, const ENCRYPTS: bool] Cbc<A, ENCRYPTS>, "Cbc");

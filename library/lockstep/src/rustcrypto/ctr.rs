@@ -1,6 +1,5 @@
 //! Counter mode. For counters in little-endian order, use the crate `ctr` with the block ciphers of this module.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use cipher::array::Array;
@@ -26,37 +25,19 @@ pub type Ctr32BE<A> = StreamCipherCoreWrapper<CtrCore<A, u32>>;
 
 /// The number of a block in the keystream: `u32`, `u64` or `u128`. An increment changes only the last bits of the counter block: as
 /// many bits as the type has.
-pub trait Counter: StreamCipherCounter + Into<u128> {
+pub trait Counter: StreamCipherCounter + Into<u128> + TryFrom<u128> {
     /// The largest number.
-    const MAX: u128;
+    const MAX: u128 = u128::MAX >> (128 - 8 * size_of::<Self>());
 
     /// The last bits of a number: as many bits as the type has.
-    fn truncated(number: u128) -> Self;
-}
-
-impl Counter for u32 {
-    const MAX: u128 = u32::MAX as u128;
-
     fn truncated(number: u128) -> Self {
-        number as u32
+        Self::try_from(number & Self::MAX).ok().expect("the number has at most as many bits as the type")
     }
 }
 
-impl Counter for u64 {
-    const MAX: u128 = u64::MAX as u128;
-
-    fn truncated(number: u128) -> Self {
-        number as u64
-    }
-}
-
-impl Counter for u128 {
-    const MAX: u128 = u128::MAX;
-
-    fn truncated(number: u128) -> Self {
-        number
-    }
-}
+impl Counter for u32 {}
+impl Counter for u64 {}
+impl Counter for u128 {}
 
 /// CTR in whole blocks. The type of the counter limits a message to 2^32 - 1, 2^64 - 1 or 2^128 - 1 blocks.
 pub struct CtrCore<A, C> {
@@ -189,9 +170,4 @@ impl<A, C> Drop for CtrCore<A, C> {
 
 impl<A: ZeroizeOnDrop, C> ZeroizeOnDrop for CtrCore<A, C> {}
 
-impl<A, C> fmt::Debug for CtrCore<A, C> {
-    /// Prints neither the key nor the counter.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CtrCore").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([A, C] CtrCore<A, C>, "CtrCore");

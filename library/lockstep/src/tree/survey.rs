@@ -66,14 +66,8 @@ pub(super) fn survey(
     });
     let finds_leftovers = direction == Direction::Encrypt && may_change;
     let known = inputs.jobs.iter().map(|job| (job.id, Known::Input)).chain(protected).collect();
-    let mut survey = Survey {
-        options,
-        finds_leftovers,
-        known,
-        refused: HashSet::new(),
-        failed: Vec::new(),
-        leftovers: Leftovers::default(),
-    };
+    let (refused, failed, leftovers) = Default::default();
+    let mut survey = Survey { options, finds_leftovers, known, refused, failed, leftovers };
     // A folder comes after its parent in the order of paths.
     for (path, content) in contents(inputs) {
         survey.look_into(output, &path, content)?;

@@ -58,17 +58,9 @@ pub(super) fn plan(
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
-    let mut planner = Planner {
-        engine,
-        source,
-        keys,
-        opened,
-        found: BTreeMap::new(),
-        ordinals: BTreeSet::new(),
-        has_plain_filters,
-        regions: Vec::new(),
-        hidden: 0,
-    };
+    let (found, ordinals, regions, hidden) = Default::default();
+    let mut planner =
+        Planner { engine, source, keys, opened, found, ordinals, has_plain_filters, regions, hidden };
     footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);

@@ -82,16 +82,8 @@ impl<S: ReadAt> PlainView<S> {
         let mut opened = footer::open(engine, &source, keys, options)?;
         let regions = layout::plan(engine, &source, keys, &mut opened)?;
         let (engine, Opened { aad, pages, .. }) = (engine.clone(), opened);
-        Ok(PlainView {
-            source,
-            engine,
-            aad,
-            pages,
-            regions,
-            cache: Cache::default(),
-            buffers: Mutex::default(),
-            readers: Arc::default(),
-        })
+        let (cache, buffers, readers) = Default::default();
+        Ok(PlainView { source, engine, aad, pages, regions, cache, buffers, readers })
     }
 
     /// The source.
@@ -193,10 +185,6 @@ impl<S: ReadAt> PlainView<S> {
     }
 }
 
-impl<S> std::fmt::Debug for PlainView<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PlainView").field("pages", &self.pages).finish_non_exhaustive()
-    }
-}
+lockstep::impl_debug!([S] PlainView<S>, "PlainView", pages);
 
 pub(crate) use footer::{End, read_end};

@@ -50,11 +50,7 @@ impl Policy {
     }
 }
 
-impl std::fmt::Debug for Policy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Policy").field("algorithm", &self.algorithm).finish_non_exhaustive()
-    }
-}
+lockstep::impl_debug!([] Policy, "Policy", algorithm);
 
 /// A policy that was applied to the columns of a file.
 pub(super) struct Plan<'p> {
