@@ -116,6 +116,7 @@ pub(crate) unsafe fn counters_one_by_one<R: Register, C: Counting>(
 
 /// True if the low 32 bits of `counter` can be increased `count` times without a carry, or if the carry is dropped anyway.
 /// Then only these bits differ in the counter blocks.
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "SIMD128 makes counter blocks one by one"))]
 #[inline(always)]
 pub(crate) fn only_low_bits_change<C: Counting>(counter: &Block, count: usize) -> bool {
     let first = u128::from_be_bytes(*counter);
@@ -153,4 +154,5 @@ pub(crate) const SOURCES: [[u8; 16]; 4] = {
 };
 
 /// Reverses the bytes of the last lane, in which a counter block has the low 32 bits of its counter.
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "SIMD128 makes counter blocks one by one"))]
 pub(crate) const SWAP_LAST: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12];

@@ -30,14 +30,8 @@ const LEAST: usize = 2 * GROUP;
 /// One plane: vector `r` has row `r`. A lane of 32 bits belongs to a column, and has a bit for each block.
 type Plane = [Simd128; 4];
 
-/// Bits 0 to 4 of the numbers 0 to 31, in the last column.
-const NUMBERS: [Vector; 5] = [
-    Vector([0, 0, 0, 0xaaaa_aaaa]),
-    Vector([0, 0, 0, 0xcccc_cccc]),
-    Vector([0, 0, 0, 0xf0f0_f0f0]),
-    Vector([0, 0, 0, 0xff00_ff00]),
-    Vector([0, 0, 0, 0xffff_0000]),
-];
+/// Bits 0 to 4 of the numbers 0 to 31.
+const NUMBERS: [u32; 5] = [0xaaaa_aaaa, 0xcccc_cccc, 0xf0f0_f0f0, 0xff00_ff00, 0xffff_0000];
 
 /// The planes in the memory of `N` blocks.
 #[inline(always)]
@@ -117,7 +111,8 @@ fn counters(state: &mut [Plane; 8], key: &[Plane; 8], [counter, next]: [Block; 2
                 plane[r] = ((counter ^ next) & mask) ^ next ^ key[r];
             }
             if let Some(numbers) = NUMBERS.get(b) {
-                plane[3] = plane[3] ^ Simd128::repeat(*numbers);
+                // The number is in the last byte of a block: row 3 of the last column.
+                plane[3] = plane[3] ^ Simd128::repeat(Vector([0, 0, 0, *numbers]));
             }
         }
     }

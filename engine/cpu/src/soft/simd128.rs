@@ -4,10 +4,9 @@ use std::arch::wasm32::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
 use super::lookup::Row;
-use super::register::{Permutation, Register, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change};
+use super::register::{Permutation, Register, bitwise};
 use super::vector::Vector;
 use crate::kernel::Block;
-use crate::kernel::counter::Counting;
 
 /// One block in a vector.
 #[derive(Clone, Copy)]
@@ -62,13 +61,6 @@ impl Simd128 {
         let bit = u8x16_splat(1 << b);
         Simd128(u8x16_eq(v128_and(self.0, bit), bit))
     }
-
-    /// Reverses the bytes of the last lane. LLVM makes a shuffle of the swizzle.
-    #[inline(always)]
-    fn swap_last(self) -> Self {
-        // SAFETY: there are 16 readable bytes; the load requires no alignment.
-        Simd128(u8x16_swizzle(self.0, unsafe { v128_load(SWAP_LAST.as_ptr().cast()) }))
-    }
 }
 
 bitwise! { Simd128: BitXor bitxor v128_xor, BitAnd bitand v128_and, BitOr bitor v128_or }
@@ -122,22 +114,6 @@ impl Register for Simd128 {
             Permutation::UpTwo => self.rotate::<2>(),
             Permutation::ShiftRows => Simd128(u8x16_swizzle(self.0, SHIFT_ROWS[0].load())),
             Permutation::UnshiftRows => Simd128(u8x16_swizzle(self.0, SHIFT_ROWS[1].load())),
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; 8]) {
-        // SAFETY: every engine that has compiled this module has SIMD128; a block is 16 readable bytes.
-        unsafe {
-            if !only_low_bits_change::<C>(counter, count) {
-                return counters_one_by_one::<Self, C>(counter, count, registers);
-            }
-            let counter = <Self as Register>::load(counter.as_ptr());
-            let mut next = counter.swap_last();
-            for register in &mut registers[..count] {
-                *register = next.swap_last();
-                next = Simd128(u32x4_add(next.0, u32x4(0, 0, 0, 1)));
-            }
         }
     }
 }

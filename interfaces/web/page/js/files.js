@@ -131,7 +131,7 @@ async function outputFolder() {
     }
 }
 
-/** Returns the chosen files, each with the path of its result; the paths of the folders; and the place of the results. */
+/** Returns the chosen files, each with the path of its result; the paths of the folders; the folders that cannot be listed; and the place of the results. */
 async function inputs(action) {
     if (chosen('input') === 'files') {
         const files = [...byId('inputs').files];
@@ -140,7 +140,7 @@ async function inputs(action) {
             const result = resultPath(action, [file.name]) ?? [`${file.name}.decrypted`];
             return { path: [file.name], result, size: file.size, open: async () => file };
         };
-        return { files: files.map(item), folders: [], output: new Links() };
+        return { files: files.map(item), folders: [], failures: [], output: new Links() };
     }
     let found, output;
     if (hasPicker()) {
@@ -156,8 +156,8 @@ async function inputs(action) {
     }
     const files = found.files.map((item) => ({ ...item, result: resultPath(action, item.path) }));
     const which = action === 'encrypt' ? '' : ` whose name ends in ${SUFFIX}`;
-    need(files.some((file) => file.result), `The folder contains no file${which}. Nothing was written.`);
-    return { files, folders: found.folders, output };
+    need(found.failures.length || files.some((file) => file.result), `The folder contains no file${which}. Nothing was written.`);
+    return { files, folders: found.folders, failures: found.failures, output };
 }
 
 /** The content of a file as a stream. `progress` receives the length of each piece. */
@@ -187,8 +187,8 @@ async function processFile(action, keys, item, output, progress, signal) {
     }
 }
 
-/** Processes all files. Returns the number of files that have failed, and the number of folders that could not be made. */
-async function processAll(action, keys, { files, folders, output }, signal) {
+/** Processes all files. Returns the number of files that have failed, and the number of folders that could not be read or made. */
+async function processAll(action, keys, { files, folders, failures, output }, signal) {
     const total = files.reduce((sum, file) => sum + file.size, 0);
     let done = 0;
     const bar = byId('files-progress');
@@ -208,6 +208,7 @@ async function processAll(action, keys, { files, folders, output }, signal) {
         }
     };
     const failed = [0, 0];
+    for (const { path, error } of failures) failed[1] += await fails(path, () => cannotRead(error));
     for (const path of folders) failed[1] += await fails(path, () => output.folder(path));
     for (const item of files) failed[0] += await fails(item.path, () => processFile(action, keys, item, output, progress, signal));
     return failed;
@@ -216,7 +217,7 @@ async function processAll(action, keys, { files, folders, output }, signal) {
 async function run(signal) {
     const action = chosen('action');
     const message = byId('files-message');
-    const { files: all, folders, output } = await inputs(action);
+    const { files: all, folders, failures, output } = await inputs(action);
     signal.throwIfAborted();
     const files = all.filter((file) => file.result);
     const options = await keyOptions(action);
@@ -225,7 +226,7 @@ async function run(signal) {
     try {
         keys = action === 'encrypt' ? await library.encryptionKeys(options) : library.decryptionKeys(options);
         signal.throwIfAborted();
-        [failed, missing] = await processAll(action, keys, { files, folders, output }, signal);
+        [failed, missing] = await processAll(action, keys, { files, folders, failures, output }, signal);
     } catch (error) {
         await output.discard?.();
         throw error;

@@ -23,26 +23,31 @@ export function resultPath(action, path) {
 /** Lists the files of a field with the attribute `webkitdirectory`. Such a field does not list empty folders. */
 export function listField(input) {
     const files = [...input.files].map((file) => ({ path: file.webkitRelativePath.split('/'), size: file.size, open: async () => file }));
-    return { name: files[0]?.path[0], files, folders: [] };
+    return { name: files[0]?.path[0], files, folders: [], failures: [] };
 }
 
-/** Lists a folder, without the folder `output` in it. */
+/** Lists a folder, without the folder `output` in it. `failures` are the subfolders that cannot be listed, each with the error. */
 export async function listFolder(root, output) {
-    const [files, folders, pending] = [[], [], [{ handle: root, path: root.name ? [root.name] : [] }]];
+    const [files, folders, failures, pending] = [[], [], [], [{ handle: root, path: root.name ? [root.name] : [] }]];
     for (let next = pending.pop(); next; next = pending.pop()) {
         folders.push(next.path);
-        for await (const handle of next.handle.values()) {
-            const path = [...next.path, handle.name];
-            if (handle.kind === 'file') {
-                // A file that cannot be read is listed. Its processing calls `open`, which fails again.
-                const size = await handle.getFile().then((file) => file.size, () => 0);
-                files.push({ path, size, open: () => handle.getFile() });
-            } else if (!(await output?.isSameEntry(handle))) {
-                pending.push({ handle, path });
+        try {
+            for await (const handle of next.handle.values()) {
+                const path = [...next.path, handle.name];
+                if (handle.kind === 'file') {
+                    // A file that cannot be read is listed. Its processing calls `open`, which fails again.
+                    const size = await handle.getFile().then((file) => file.size, () => 0);
+                    files.push({ path, size, open: () => handle.getFile() });
+                } else if (!(await output?.isSameEntry(handle))) {
+                    pending.push({ handle, path });
+                }
             }
+        } catch (error) {
+            if (next.handle === root) throw error;
+            failures.push({ path: folders.pop(), error });
         }
     }
-    return { name: root.name, files, folders };
+    return { name: root.name, files, folders, failures };
 }
 
 /** A folder of the disk that receives results. A result gets its name only after it was written completely. */

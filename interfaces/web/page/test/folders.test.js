@@ -249,6 +249,19 @@ test('a file that cannot be read, and a result that cannot be written, are failu
     assert.deepEqual(Object.keys(await listing(page, 'out')).sort(), expected.sort());
 
     await restore();
+    await page.evaluate(() => {
+        const { values } = FileSystemDirectoryHandle.prototype;
+        FileSystemDirectoryHandle.prototype.values = function () {
+            const unreadable = { async *[Symbol.asyncIterator]() { throw new DOMException('locked', 'NotReadableError'); } };
+            return this.name === 'summer' ? unreadable : values.call(this);
+        };
+    });
+    await choose(page, 'photos', 'partial');
+    assert.match((await started(page, 'encrypt'))[1], /^0 files and 1 folder failed, 2 files encrypted into the folder partial\./);
+    assert.match((await reasons()).at(-1), /^photos\/summer: The file or the folder cannot be read/);
+    await restore();
+    assert.deepEqual(Object.keys(await listing(page, 'partial')).sort(), expected.concat('photos/b.bin.enc').filter((name) => !name.startsWith('photos/summer/')).sort());
+
     await page.evaluate(() => (FileSystemFileHandle.prototype.createWritable = () => Promise.reject(new DOMException('removed', 'NotFoundError'))));
     await choose(page, 'photos', 'unwritable');
     assert.match((await started(page, 'encrypt'))[1], /^4 files failed, 0 files/);
