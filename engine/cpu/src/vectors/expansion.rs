@@ -6,8 +6,9 @@
 
 use std::arch::x86_64::*;
 
-use super::cipher::{in_memory, opaque_number};
+use super::cipher::in_memory;
 use super::schedule::Schedule;
+use super::single_stream;
 
 /// Replaces a schedule by the schedule of another key of 16, 24 or 32 bytes, for both directions.
 ///
@@ -141,18 +142,15 @@ unsafe fn prefix(words: __m128i) -> __m128i {
     }
 }
 
-/// Loads 16 bytes as two words. A derived key has been stored as words, and two stores are not forwarded to the load of a vector.
+/// Loads 16 bytes as two words, because a derived key has been stored as words.
 ///
 /// # Safety
 ///
-/// The processor has SSE2. `ptr` is valid for reads of 16 bytes.
+/// The same as for [`single_stream::load_words`]. `ptr` is valid for reads of 16 bytes.
 #[inline(always)]
 unsafe fn load_words(ptr: *const u8) -> __m128i {
-    // SAFETY: the caller guarantees that the processor has the instruction, and 16 bytes at `ptr`.
-    unsafe {
-        let words = ptr.cast::<[usize; 2]>().read_unaligned().map(opaque_number);
-        _mm_set_epi64x(words[1] as i64, words[0] as i64)
-    }
+    // SAFETY: the caller guarantees the conditions. A block has no alignment.
+    unsafe { single_stream::load_words(&*ptr.cast()).0 }
 }
 
 /// Passes the round keys of N keys to `put` one after another, so that they are never all in memory.

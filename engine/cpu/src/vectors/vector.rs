@@ -176,7 +176,7 @@ macro_rules! vector {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(transparent)]
-        pub(super) struct $name($raw);
+        pub(super) struct $name(pub(super) $raw);
 
         impl Vector for $name {
             type Raw = $raw;
