@@ -301,7 +301,7 @@ bench-provider: tools-present-peers provider
 bench-python: wheel
 	tools/bench/python_package.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
-## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61); builds them first (minutes)
+## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61; WORK=TEXT: only the rows whose names contain the text); builds them first (minutes)
 bench-rustls: tools-present-tests
 	$(CARGO) run --release --locked --example speed $(RUSTLS_PEERS)
 
@@ -331,7 +331,7 @@ prove-gpu: tools-present
 	tools/gpu_code.py $(GPU_CODE) bitslice_expand bitslice_ecb_encrypt bitslice_ecb_decrypt bitslice_ctr bitslice_ctr32 ghash
 	$(CARGO) run --release --locked -p lockstep-proof --bin prove-gpu -- $(GPU_CODE) $(if $(SHORT),--short) --mutants $(or $(MUTANTS),0) $(if $(SEED),--seed $(SEED))
 
-## make prove-arm         the same as make prove for the CPU kernels for 64-bit Arm, without registers and stack, on x86-64; the table of instructions is compared with QEMU (SHORT=1: fewer lengths)
+## make prove-arm         the same as make prove for the CPU kernels for 64-bit Arm, without registers and stack, and without the results of GCM, GCM-SIV, GHASH and POLYVAL, on x86-64; the table of instructions is compared with QEMU (SHORT=1: fewer lengths)
 prove-arm: tools-present
 	CARGO_PROFILE_DIST_STRIP=none tools/arm64/run.sh $(CARGO) build --profile dist --locked -p lockstep-proof-harness
 	$(CARGO) run --release --locked -p lockstep-proof --bin prove -- $(ARM64_BUILT)/dist/liblockstep_proof_harness.so $(if $(SHORT),--short)

@@ -158,16 +158,19 @@ def check(server, suite, file, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("module", metavar="LOCKSTEP_SO")
-    parser.add_argument("--nginx", default="nginx")
-    parser.add_argument("--source", metavar="FOLDER")
-    parser.add_argument("--openssl", metavar="RELEASE", default="4.0")
+    program = parser.add_mutually_exclusive_group()
+    program.add_argument("--nginx", default="nginx")
+    program.add_argument("--source", metavar="FOLDER")
+    parser.add_argument("--openssl", metavar="RELEASE", help="the release for --source (4.0)")
     parser.add_argument("--file", choices=FILES, action="append")
     parser.add_argument("--suite", choices=SUITES, action="append")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=3)
     options = parser.parse_args()
+    if options.openssl and not options.source:
+        parser.error("--openssl requires --source")
     if options.source:
-        options.nginx = built(options.source, options.openssl)
+        options.nginx = built(options.source, options.openssl or "4.0")
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         subprocess.run(

@@ -1,5 +1,7 @@
 //! Tests of QUIC: the vectors of RFC 9001, appendix A, and packets that must equal those of ring.
 
+use std::sync::Barrier;
+
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::crypto::ring;
@@ -202,20 +204,25 @@ fn keys_have_the_limits_of_the_rfc() {
     assert_eq!((initial.confidentiality_limit(), initial.integrity_limit()), (1 << 23, 1 << 52));
 }
 
-/// Several threads may use a key at the same time.
+/// Several threads may use a key at the same time, also for the first packets of the key.
 #[test]
 fn threads_share_a_key() {
-    let key = packet_key(&ours());
-    let wanted: Vec<_> = (0..200).map(|number| sealed(&*key, number)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for (number, wanted) in wanted.iter().enumerate() {
-                    assert!(sealed(&*key, number as u64) == *wanted);
-                }
-            });
-        }
-    });
+    const THREADS: usize = 4;
+    let other = packet_key(&ours());
+    let wanted: Vec<_> = (0..20).map(|number| sealed(&*other, number)).collect();
+    for _ in 0..20 {
+        let (key, start) = (packet_key(&ours()), Barrier::new(THREADS));
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    for (number, wanted) in wanted.iter().enumerate() {
+                        assert!(sealed(&*key, number as u64) == *wanted);
+                    }
+                });
+            }
+        });
+    }
 }
 
 fn sealed(key: &dyn PacketKey, number: u64) -> Vec<u8> {

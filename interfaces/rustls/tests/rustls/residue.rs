@@ -17,10 +17,23 @@ const VARIABLE: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&[u8]));
 
-const STEPS: [Step; 6] = [
-    ("encrypter of TLS 1.3", |key| encrypt(tls13().aead_alg.encrypter(owned(key), [1; 12].into()))),
+/// The content of a record of this length is copied to the payload, and encrypted there.
+const SHORT: usize = 5000;
+/// The content of a record of this length, the longest one, is encrypted from its place to the payload.
+const LONG: usize = 16 << 10;
+
+const STEPS: [Step; 8] = [
+    ("encrypter of TLS 1.3", |key| encrypt(tls13().aead_alg.encrypter(owned(key), [1; 12].into()), SHORT)),
+    ("encrypter of TLS 1.3, long record", |key| {
+        encrypt(tls13().aead_alg.encrypter(owned(key), [1; 12].into()), LONG);
+    }),
     ("decrypter of TLS 1.3", |key| decrypt(tls13().aead_alg.decrypter(owned(key), [1; 12].into()))),
-    ("encrypter of TLS 1.2", |key| encrypt(tls12().aead_alg.encrypter(owned(key), b"salt", b"explicit"))),
+    ("encrypter of TLS 1.2", |key| {
+        encrypt(tls12().aead_alg.encrypter(owned(key), b"salt", b"explicit"), SHORT);
+    }),
+    ("encrypter of TLS 1.2, long record", |key| {
+        encrypt(tls12().aead_alg.encrypter(owned(key), b"salt", b"explicit"), LONG);
+    }),
     ("decrypter of TLS 1.2", |key| decrypt(tls12().aead_alg.decrypter(owned(key), b"salt"))),
     ("packet key", |key| {
         let key = tls13().quic.unwrap().packet_key(owned(key), [1; 12].into());
@@ -49,15 +62,15 @@ fn owned(key: &[u8]) -> AeadKey {
     key.into()
 }
 
-fn encrypt(mut encrypter: Box<dyn MessageEncrypter>) {
+fn encrypt(mut encrypter: Box<dyn MessageEncrypter>, len: usize) {
     let (typ, version) = (ContentType::ApplicationData, ProtocolVersion::TLSv1_2);
-    let payload = OutboundChunks::Single(&[5; 5000]);
+    let payload = OutboundChunks::Single(&[5; LONG][..len]);
     encrypter.encrypt(OutboundPlainMessage { typ, version, payload }, 1).unwrap();
 }
 
 fn decrypt(mut decrypter: Box<dyn MessageDecrypter>) {
     let (typ, version) = (ContentType::ApplicationData, ProtocolVersion::TLSv1_2);
-    let mut record = [5; 5000];
+    let mut record = [5; SHORT];
     let outcome = decrypter.decrypt(InboundOpaqueMessage::new(typ, version, &mut record), 1);
     assert!(outcome.is_err(), "the record is not authentic");
 }

@@ -2,7 +2,8 @@
 //!
 //!     make bench-rustls [ROUNDS=61] [WORK=TEXT]
 //!
-//! With `WORK`, only the rows whose names contain the text are measured, such as `QUIC` or `send 16384`.
+//! With `WORK`, only the rows whose names contain the text are measured, such as `QUIC` or `send 16384`. If there is no
+//! such row, the program fails.
 //!
 //! All providers do the same work in one thread of one process, in turn, in each of many rounds. Times are processor times of this thread,
 //! so other programs lengthen them little. Each round makes new connections at other places in memory, because the time to copy data
@@ -67,6 +68,9 @@ fn row(name: &str, times: &[Vec<Duration>]) {
 
 fn main() {
     let rounds: usize = std::env::var("ROUNDS").map_or(61, |text| text.parse().expect("ROUNDS is a number"));
+    let wanted = std::env::var("WORK").unwrap_or_default();
+    let works: Vec<_> = work::all().into_iter().filter(|work| work.name().contains(&wanted)).collect();
+    assert!(!works.is_empty(), "no row has a name that contains {wanted:?} (WORK)");
     let providers = lockstep_rustls_peers::providers();
     println!(
         "{rounds} rounds; thread time in microseconds; ratios: time of the other provider / time of Lockstep\n"
@@ -74,8 +78,7 @@ fn main() {
     let names: Vec<_> = providers.iter().map(|(name, _)| *name).collect();
     println!("| work | {} |", names.join(" | "));
     println!("|---|{}", "---|".repeat(names.len()));
-    let wanted = std::env::var("WORK").unwrap_or_default();
-    for work in work::all().into_iter().filter(|work| work.name().contains(&wanted)) {
+    for work in works {
         let mut times = vec![Vec::with_capacity(rounds); providers.len()];
         for round in 0..rounds {
             for turn in 0..providers.len() {
