@@ -72,13 +72,16 @@ fn argument<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
     m.public(Kind::Address, "address or length", &bytes)
 }
 
-/// Models the end of a call. The registers that a function need not preserve get unknown values, and the flags are undefined. Secret bytes
-/// of these registers may survive the call, so they are kept. Vector registers do not change.
+/// Models the end of a call. The registers that a function need not preserve get other values, and the flags are undefined. Secret bytes
+/// of these registers may survive the call, so the other values of these bytes are secret too. Vector registers do not change.
 fn clobber_scratch_registers<D: Domain>(m: &mut Machine<D>) {
     m.flags = Flags::UNDEFINED;
     for number in m.convention().scratch {
         let before = m.general_number(*number);
-        let unknown = before.map(|byte| if D::secret(byte) == 0 { D::constant(0xa5) } else { byte });
+        let unknown = before.map(|byte| {
+            let other = D::constant(0xa5);
+            if D::secret(byte) == 0 { other } else { m.domain.xor(byte, other) }
+        });
         m.set_general_number(*number, unknown);
     }
 }

@@ -100,7 +100,7 @@ pub extern "C" fn proof_gcm_open(gcm: &mut InlineGcm, tag: &Block) -> bool {
     gcm.finish_open(tag)
 }
 
-/// A message of [`proof_gcm_message`]: an IV of 12 bytes, additional data, data, and a tag that is written or compared.
+/// A message of [`proof_gcm_message`] and [`proof_gcm_shared_message`]: an IV of 12 bytes, additional data, data, and a tag that is written or compared.
 #[repr(C)]
 pub struct Message<'a> {
     iv: &'a [u8; 12],
@@ -113,17 +113,29 @@ pub struct Message<'a> {
     encrypts: usize,
 }
 
-/// Processes a whole message.
-///
-/// # Safety
-/// The pointers of the message are valid for the stated lengths.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn proof_gcm_message(gcm: &mut InlineGcm, message: &mut Message<'_>) -> bool {
-    // SAFETY: the caller guarantees the conditions of `# Safety`.
-    let (aad, data) =
-        unsafe { (bytes(message.aad, message.aad_len), span(message.src, message.dst, message.len)) };
-    let tag = &mut if message.encrypts != 0 { Tag::Write(message.tag) } else { Tag::Expect(message.tag) };
-    gcm.message(message.iv, aad, data, tag) == Some(true)
+/// Defines functions for whole messages.
+macro_rules! messages {
+    ($($function:ident = $message:ident($gcm:ty);)*) => {
+        $(
+            /// Processes a whole message.
+            ///
+            /// # Safety
+            /// The pointers of the message are valid for the stated lengths.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function(gcm: $gcm, message: &mut Message<'_>) -> bool {
+                let Message { iv, aad, aad_len, src, dst, len, ref mut tag, encrypts } = *message;
+                // SAFETY: the caller guarantees the conditions of `# Safety`.
+                let (aad, data) = unsafe { (bytes(aad, aad_len), span(src, dst, len)) };
+                let tag = &mut if encrypts != 0 { Tag::Write(*tag) } else { Tag::Expect(*tag) };
+                gcm.$message(iv, aad, data, tag) == Some(true)
+            }
+        )*
+    };
+}
+
+messages! {
+    proof_gcm_message = message(&mut InlineGcm);
+    proof_gcm_shared_message = shared_message(&InlineGcm);
 }
 
 /// Allocates memory for an OCB3 object, which [`proof_ocb_set`] creates in it.

@@ -174,6 +174,35 @@ pub unsafe extern "C" fn proof_cbc_mac(key: &InlineKey, state: &mut Block, data:
     key.cbc_mac(state, unsafe { bytes(data, len) });
 }
 
+/// Defines functions for the data of a message of CCM in both directions.
+macro_rules! ccm {
+    ($($function:ident = $encrypts:literal;)*) => {
+        $(
+            /// Processes the data of a message of CCM. `first` is the counter block that masks the tag, which replaces the block of `mac`.
+            ///
+            /// # Safety
+            /// The pointers are valid for `len` bytes, and are equal or do not overlap.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function(
+                key: &InlineKey,
+                mac: &mut Block,
+                first: &Block,
+                src: *const u8,
+                dst: *mut u8,
+                len: usize,
+            ) {
+                // SAFETY: the caller guarantees the conditions of `# Safety`.
+                key.ccm($encrypts, mac, first, unsafe { span(src, dst, len) });
+            }
+        )*
+    };
+}
+
+ccm! {
+    proof_ccm_encrypt = true;
+    proof_ccm_decrypt = false;
+}
+
 /// The keys and the number of a data unit of XTS.
 #[repr(C)]
 pub struct Unit<'a> {

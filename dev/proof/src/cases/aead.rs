@@ -22,8 +22,10 @@ const MESSAGE: Buffer = Buffer(1);
 pub(crate) struct Message<B> {
     pub(crate) operation: Operation,
     pub(crate) in_place: bool,
-    /// True if a copy of the object continues the message after the additional data.
+    /// True if a copy of the object continues the message after the additional data. A whole message is processed by a copy.
     pub(crate) is_copied: bool,
+    /// True for a whole message during which other threads may use the object.
+    pub(crate) is_shared: bool,
     pub(crate) iv: Vec<B>,
     pub(crate) aad: Vec<B>,
     pub(crate) data: Vec<B>,
@@ -120,7 +122,7 @@ pub(crate) fn update<D: Domain>(
 ) -> Result<u64, Stop> {
     let Message { operation, iv, aad, data, .. } = message;
     if operation.is_whole() {
-        return Ok(object);
+        return if message.is_copied { session.call_well("proof_gcm_copy", &[object]) } else { Ok(object) };
     }
     let iv_place = session.buffer(IV, iv.clone(), false);
     let aad_place = session.buffer(AAD, aad.clone(), false);
@@ -177,7 +179,8 @@ pub(crate) fn finish<D: Domain>(
         let (aad_len, len) = (aad.len() as u64, data.len() as u64);
         let parts = [iv, aad_place, aad_len, from, to, len, tag, u64::from(operation.encrypts())];
         let structure = session.structure(MESSAGE, &parts);
-        session.call("proof_gcm_message", &[object, structure])?
+        let function = if message.is_shared { "proof_gcm_shared_message" } else { "proof_gcm_message" };
+        session.call(function, &[object, structure])?
     } else if operation.encrypts() {
         operation.call(session, "seal", &[object, tag])?;
         1
@@ -205,9 +208,11 @@ struct Case {
 fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -> Vec<Case> {
     let operation = group.operation;
     let (aad_len, pieces, iv_len, tag_len) = parameters(operation, index);
-    let case = |in_place: bool, is_plain: bool, wrong_byte: Option<usize>| {
+    let case = |in_place: bool, is_plain: bool, is_shared: bool, wrong_byte: Option<usize>| {
         let (iv_len, tag_len) = if is_plain { (12, 16) } else { (iv_len, tag_len) };
-        let is_copied = !is_plain && index % 8 == 1 && !operation.is_whole();
+        // The first shared message of an object, or the first copy, computes the powers of H that are missing.
+        let is_copied =
+            if operation.is_whole() { is_shared && index % 2 == 1 } else { !is_plain && index % 8 == 1 };
         let is_reused = !is_plain && index % 4 == 2 && !operation.is_whole();
         let (iv, aad, plaintext) =
             (session.sample(iv_len, 7), session.sample(aad_len, 8), session.sample(len, 3));
@@ -222,20 +227,25 @@ fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -
         let lens = format!("{len} bytes, IV of {iv_len} bytes, tag of {tag_len} bytes");
         let place = if in_place { "in place" } else { "not in place" };
         let copied = if is_copied { ", by a copy" } else { "" };
+        let shared = if is_shared { ", shared" } else { "" };
         let reused = if is_reused { ", after another message" } else { "" };
         let forged = if wrong_byte.is_some() { ", a wrong tag" } else { "" };
-        let description = format!("{group}, {lens}, {place}{copied}{reused}{forged}");
+        let description = format!("{group}, {lens}, {place}{copied}{shared}{reused}{forged}");
         let (aad, data) = (session.secrets(&aad), session.secrets(&input));
         let iv = session.publics(&iv);
-        let message = Message { operation, in_place, is_copied, iv, aad, data, tag_len, pieces };
+        let message = Message { operation, in_place, is_copied, is_shared, iv, aad, data, tag_len, pieces };
         Case { message, output, tag, wrong_byte, is_reused, description }
     };
-    let mut cases = vec![case(true, true, None), case(false, false, None)];
+    let mut cases = vec![case(true, true, false, None), case(false, false, false, None)];
+    if operation.is_whole() && index % 5 == 2 {
+        cases.push(case(index % 3 == 0, true, true, None));
+    }
     if !operation.encrypts() && index.is_multiple_of(4) {
         // The wrong byte is in the first half of the tag or in the second half, because a faulty comparison by two
         // numbers of 64 bits may ignore one half.
         let in_place = index.is_multiple_of(8);
-        cases.push(case(in_place, true, Some(if in_place { 15 } else { 0 })));
+        let is_shared = operation.is_whole() && index % 16 == 4;
+        cases.push(case(in_place, true, is_shared, Some(if in_place { 15 } else { 0 })));
     }
     cases
 }
@@ -330,6 +340,7 @@ fn abandon(session: &mut Session, object: u64, operation: Operation) -> Result<(
         operation,
         in_place: true,
         is_copied: false,
+        is_shared: false,
         iv: session.publics(&[0x5d; 12]),
         aad: bytes.clone(),
         data: bytes,

@@ -22,7 +22,7 @@ pub(crate) struct Mode {
     /// The maximum length in bytes if each block depends on the block before. 0 means three steps of the kernel.
     pub(crate) most: usize,
     /// The result of the reference implementation for a key, a chaining register and data: the output or, for [`Form::Read`] and
-    /// [`Form::Block`], the register.
+    /// [`Form::Block`], the register. For [`Form::Mac`], the output followed by the register.
     pub(crate) expected: fn(&Aes, &Block, &[u8]) -> Vec<u8>,
 }
 
@@ -39,6 +39,8 @@ pub(crate) enum Form {
     Block,
     /// A second key, the number of a data unit, a place for the tweak after the data, input and output.
     Unit,
+    /// A chaining register, the counter block [`CCM_COUNTER`], input and output.
+    Mac,
 }
 
 /// The value of the chaining register after the data.
@@ -55,6 +57,8 @@ pub(crate) enum Next {
     Tweak,
     /// The result.
     Result,
+    /// The last block of the result, which follows the output.
+    Tag,
 }
 
 impl Mode {
@@ -70,8 +74,8 @@ impl Mode {
 }
 
 /// The modes.
-pub(crate) const MODES: [Mode; 24] = {
-    use Form::{Chained, Data, Read, Unit};
+pub(crate) const MODES: [Mode; 26] = {
+    use Form::{Chained, Data, Mac, Read, Unit};
     use Next::{Ciphertext, Counter, Difference, Tweak};
     type Expected = fn(&Aes, &Block, &[u8]) -> Vec<u8>;
     const fn mode(
@@ -82,10 +86,11 @@ pub(crate) const MODES: [Mode; 24] = {
     ) -> Mode {
         Mode { name, function, form, has_secret_register, next, unit, most, expected }
     }
+    let ccm = (Mac, true, Next::Tag);
     let (ecb, xts, unit) = ((Data, false, Next::None), (Chained, true, Tweak), (Unit, false, Tweak));
     let (chained, tag, hash) =
         ((Chained, false, Ciphertext), (Read, true, Next::Result), (Chained, true, Difference));
-    let (blocks, bytes, serial, short) = ((16, 0), (1, 0), (16, 160), (1, 40));
+    let (blocks, bytes, serial, serial_bytes, short) = ((16, 0), (1, 0), (16, 160), (1, 160), (1, 40));
     let block: Expected = |aes, block, _| aes.encrypt(*block).to_vec();
     let cbc_mac: Expected = |aes, state, data| cbc_mac::update(aes, *state, data).to_vec();
     let ghash: Expected = |aes, state, data| ghash::update(&aes.encrypt([0; 16]), *state, data).to_vec();
@@ -93,11 +98,15 @@ pub(crate) const MODES: [Mode; 24] = {
     let polyval: Expected = |aes, state, data| polyval::update(&aes.round_keys()[0], *state, data).to_vec();
     let cfb1_encrypt: Expected = |aes, iv, data| cfb::encrypt1(aes, iv, data, 8 * data.len());
     let cfb1_decrypt: Expected = |aes, iv, data| cfb::decrypt1(aes, iv, data, 8 * data.len());
+    let ccm_encrypt: Expected = |aes, mac, data| ccm_data(aes, true, mac, data);
+    let ccm_decrypt: Expected = |aes, mac, data| ccm_data(aes, false, mac, data);
     let xts_encrypt: Expected = |aes, tweak, data| xts_blocks(aes, true, tweak, data);
     let xts_decrypt: Expected = |aes, tweak, data| xts_blocks(aes, false, tweak, data);
     [
         mode(("block", "proof_block"), (Form::Block, true, Next::Result), (16, 16), block),
         mode(("CBC-MAC", "proof_cbc_mac"), tag, serial, cbc_mac),
+        mode(("CCM encryption", "proof_ccm_encrypt"), ccm, serial_bytes, ccm_encrypt),
+        mode(("CCM decryption", "proof_ccm_decrypt"), ccm, serial_bytes, ccm_decrypt),
         mode(("ECB encryption", "proof_ecb_encrypt"), ecb, blocks, |aes, _, data| ecb::encrypt(aes, data)),
         mode(("ECB decryption", "proof_ecb_decrypt"), ecb, blocks, |aes, _, data| ecb::decrypt(aes, data)),
         mode(("CTR", "proof_ctr"), (Chained, false, Counter(16)), bytes, ctr::apply),
@@ -122,6 +131,19 @@ pub(crate) const MODES: [Mode; 24] = {
         mode(("POLYVAL", ""), tag, blocks, polyval),
     ]
 };
+
+/// The counter block that masks the tag of CCM. The counter wraps at 2^64 after three blocks of data.
+pub(crate) const CCM_COUNTER: Block = 0x0102_0304_0506_0708_ffff_ffff_ffff_fffc_u128.to_be_bytes();
+
+/// The data of a message of CCM (SP 800-38C, 6.1 and 6.2), followed by the tag: `mac` is the input block of the CBC-MAC before the data.
+pub(crate) fn ccm_data(aes: &Aes, encrypts: bool, mac: &Block, data: &[u8]) -> Vec<u8> {
+    let mut result = ctr::apply(aes, &counter_after(&CCM_COUNTER, 16, 16), data);
+    let mut plaintext = if encrypts { data.to_vec() } else { result.clone() };
+    plaintext.resize(data.len().next_multiple_of(16), 0);
+    let tag = cbc_mac::update(aes, aes.encrypt(*mac), &plaintext);
+    result.extend(tag.iter().zip(aes.encrypt(CCM_COUNTER)).map(|(byte, mask)| byte ^ mask));
+    result
+}
 
 /// XTS of whole blocks. The tweak is already encrypted.
 fn xts_blocks(aes: &Aes, encrypts: bool, tweak: &Block, data: &[u8]) -> Vec<u8> {
@@ -158,6 +180,7 @@ pub(super) fn next_register(mode: &Mode, register: &Block, input: &[u8], output:
         Next::Ciphertext => last(if mode.encrypts() { output } else { input }),
         Next::Difference => last(&input.iter().zip(output).map(|(x, y)| x ^ y).collect::<Vec<_>>()),
         Next::Tweak => tweak_after(*register, input.len()),
+        Next::Tag => last(output),
         Next::Result => *output.first_chunk().expect("16 bytes"),
     })
 }
@@ -218,6 +241,9 @@ pub(crate) fn call<D: Domain>(
                 session.structure(UNIT, &[keys[0], keys[1], number, after, u64::from(mode.encrypts())]);
         }
         _ => arguments.push(session.buffer(REGISTER, register, true)),
+    }
+    if mode.form == Form::Mac {
+        arguments.push(session.public(NUMBER, &CCM_COUNTER, false));
     }
     let len = data.len() as u64;
     match mode.form {
@@ -320,7 +346,7 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, mode: &Mode, 
                 let result = call(&mut session, mode, keys, register, (&secrets, *in_place));
                 if result.is_ok() {
                     if !matches!(mode.form, Form::Read | Form::Block) {
-                        session.check(OUTPUT, "the output", &expected);
+                        session.check(OUTPUT, "the output", &expected[..len]);
                     }
                     match next {
                         Some(next) if mode.form == Form::Unit => session.check(REGISTER, "the tweak", &next),

@@ -124,6 +124,11 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
         shapes.extend([vec![round(16)], vec![round(47)]]);
     }
     if is_serial {
+        if !is_cfb1 {
+            // After a step, the second of three messages has ended, and the third has as many steps as its index.
+            let step = if mode.starts_with("CFB8 ") { 1 } else { 16 };
+            shapes.push(vec![2 * step, step, 2 * step]);
+        }
         let short = match unit {
             _ if is_cfb1 => 1,
             1 => 11,

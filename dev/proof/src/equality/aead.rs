@@ -25,7 +25,8 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
             _ => ivs[..iv_len].to_vec(),
         };
         let (data, aad, in_place) = (prover.data(len), aads[..aad_len].to_vec(), index % 2 == 0);
-        let message = Message { operation, in_place, is_copied: false, iv, aad, data, tag_len, pieces };
+        let (is_copied, is_shared) = (false, operation.is_whole() && index % 3 == 1);
+        let message = Message { operation, in_place, is_copied, is_shared, iv, aad, data, tag_len, pieces };
         // Each run of GCM has its own copy of the table of expressions, because runs with other lengths do not use its
         // products.
         let result = if operation.is_ocb() {
@@ -35,7 +36,9 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
             prove_message(&forked, &mut forked.session.clone(), object, &message)
         };
         let iv_len = message.iv.len();
-        let run = format!("{len} bytes, IV of {iv_len}, {aad_len} of additional data, in place: {in_place}");
+        let run = format!(
+            "{len} bytes, IV of {iv_len}, {aad_len} of additional data, in place: {in_place}, shared: {is_shared}"
+        );
         prover.add(&run, result);
     }
     Ok(())

@@ -127,6 +127,16 @@ impl Cipher {
         data.as_chunks().0.iter().fold(*state, add)
     }
 
+    /// The data of a message of CCM (SP 800-38C, 6.1 and 6.2), followed by the tag. `mac` is the input block of the CBC-MAC before the
+    /// data, and `counter` is the counter block that masks the tag.
+    pub(super) fn ccm(&self, mac: &Block, counter: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
+        let first = Counter::Whole.after(&self.symbols, counter, 1);
+        let mut result = self.ctr(&first, Counter::Whole, data);
+        let tag = self.cbc_mac(&self.encrypt(mac), &zero_padded(if encrypts { data } else { &result }));
+        result.extend(xor_blocks(&self.symbols, &tag, &self.encrypt(counter)));
+        result
+    }
+
     /// CFB with segments of `size` bits, 128, 8 or 1 (SP 800-38A, 6.3). The last segment may be shorter.
     pub(super) fn cfb(&self, iv: &Block, data: &[Symbol], size: usize, encrypts: bool) -> Vec<Symbol> {
         let (mut register, mut result) = (bits_of(iv), Vec::new());

@@ -39,9 +39,9 @@ pub fn provable(kernels: &[Kernel], extent: Extent) -> Vec<Group> {
     let mut groups = groups(kernels);
     groups.retain(|group| {
         let is_serial = match group.operation {
-            // Single blocks and CBC-MAC are not left out, because their proofs take little time.
+            // Single blocks, CBC-MAC and CCM are not left out, because their proofs take little time.
             Operation::Mode(index) => {
-                MODES[index].is_serial() && !matches!(MODES[index].form, Form::Read | Form::Block)
+                MODES[index].is_serial() && !matches!(MODES[index].form, Form::Read | Form::Block | Form::Mac)
             }
             Operation::Pass(index) => PASSES[index].mode().is_serial(),
             _ => false,

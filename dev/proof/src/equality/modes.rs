@@ -3,7 +3,7 @@
 use super::cipher::{Block, Cipher, Counter, block, public, times_alpha, xor};
 use super::{Differences, Prover, compare, lengths};
 use crate::cases::Extent;
-use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, call, ranges, set_key};
+use crate::cases::modes::{CCM_COUNTER, Form, MODES, Mode, Next, OUTPUT, REGISTER, call, ranges, set_key};
 use crate::machine::Stop;
 use crate::symbols::Symbol;
 
@@ -24,10 +24,11 @@ pub(super) fn expected(
     data: &[Symbol],
 ) -> (Vec<Symbol>, Option<Block>) {
     let (symbols, encrypts, blocks) = (cipher.symbols(), mode.encrypts(), data.len().div_ceil(16));
-    let output = match mode.name.split(' ').next() {
+    let mut output = match mode.name.split(' ').next() {
         _ if mode.name == "CTR of GCM-SIV" => cipher.ctr(register, Counter::First32, data),
         Some("block") => cipher.encrypt(register).to_vec(),
         Some("CBC-MAC") => cipher.cbc_mac(register, data).to_vec(),
+        Some("CCM") => cipher.ccm(register, &block(&public(&CCM_COUNTER)), data, encrypts),
         Some("ECB") => cipher.ecb(data, encrypts),
         Some("CTR") => cipher.ctr(register, Counter::Whole, data),
         Some("CTR32") => cipher.ctr(register, Counter::Last32, data),
@@ -49,6 +50,7 @@ pub(super) fn expected(
         Next::Ciphertext => last(if encrypts { &output } else { data }),
         Next::Difference => last(&xor(symbols, data, &output)),
         Next::Tweak => (0..blocks).fold(*register, |tweak, _| times_alpha(symbols, &tweak)),
+        Next::Tag => block(&output.split_off(data.len())),
         Next::Result => block(&output),
     };
     (output, Some(next))

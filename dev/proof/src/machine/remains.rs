@@ -132,8 +132,8 @@ impl<D: Domain> Machine<D> {
     }
 }
 
-/// The places of secret bytes, except those that are copies of at least four bytes of a public result.
-fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> {
+/// The places of secret bytes, except those that are copies of at least four bytes of a public result. Copies may be adjacent.
+pub(super) fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut rest = 0;
     while let Some(start) =
@@ -141,11 +141,20 @@ fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> 
     {
         let run = bytes[start..].iter().take_while(|byte| D::secret(**byte) != 0);
         let values: Vec<u8> = run.map(|byte| D::value(*byte)).collect();
-        let is_copy = |result: &&[u8]| result.windows(values.len()).any(|window| window == values);
-        if values.len() < 4 || !results.iter().any(is_copy) {
-            places.extend(start..start + values.len());
-        }
         rest = start + values.len();
+        let mut at = 0;
+        while at < values.len() {
+            let copied = longest_copy(&values[at..], results);
+            places.extend((copied == 0).then_some(start + at));
+            at += copied.max(1);
+        }
     }
     places
+}
+
+/// The greatest number of bytes, at least four, with which both the values and a part of a result start. 0 if there is no such number.
+fn longest_copy(values: &[u8], results: &[&[u8]]) -> usize {
+    let equal = |part: &[u8]| values.iter().zip(part).take_while(|(x, y)| x == y).count();
+    let parts = results.iter().flat_map(|result| (0..result.len()).map(|start| &result[start..]));
+    parts.map(equal).filter(|len| *len >= 4).max().unwrap_or(0)
 }

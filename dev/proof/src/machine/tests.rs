@@ -40,3 +40,18 @@ fn operands_of_sse_are_aligned() {
     assert!(stops(&[0x66, 0x0f, 0xef, 0x44, 0x24, 0xe9, 0xc3]));
     assert!(!stops(&[0xc5, 0xf9, 0xef, 0x44, 0x24, 0xe9, 0xc3]));
 }
+
+#[test]
+fn secrets_beside_copies_of_results_are_found() {
+    use crate::taint::Tainted;
+    let result: Vec<u8> = (1..=20).collect();
+    let places = |bytes: &[u8]| {
+        let secrets: Vec<_> = bytes.iter().map(|byte| Tainted::secret(*byte)).collect();
+        remains::secret_places::<Taint>(&secrets, &[&result])
+    };
+    assert_eq!(places(&result), []);
+    // Two copies, one of them of a part.
+    assert_eq!(places(&[&result[..], &result[4..8]].concat()), []);
+    assert_eq!(places(&[1, 2, 3]), [0, 1, 2]);
+    assert_eq!(places(&[&[90][..], &result[2..7], &[91, 1, 2, 3]].concat()), [0, 6, 7, 8, 9]);
+}

@@ -1,6 +1,7 @@
 use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, gcm, gcm_siv, ocb, ofb, pcbc, xts};
 
 use super::*;
+use crate::cases::modes::{CCM_COUNTER, ccm_data, ctr_little32};
 use crate::equality::definition::{Aead, Sealed};
 
 fn sample(len: usize, seed: u8) -> Vec<u8> {
@@ -43,11 +44,16 @@ fn the_definitions_have_the_results_of_the_reference() {
         assert_eq!(values(&cipher.cfb(&register, &symbols, 1, true)), cfb::encrypt1(&aes, &iv, &data, bits));
         assert_eq!(values(&cipher.cfb(&register, &symbols, 1, false)), cfb::decrypt1(&aes, &iv, &data, bits));
         assert_eq!(values(&cipher.cbc_mac(&register, &blocks)), cbc_mac::update(&aes, iv, whole));
+        let counter = block(&public(&CCM_COUNTER));
+        for encrypts in [true, false] {
+            let result = cipher.ccm(&register, &counter, &symbols, encrypts);
+            assert_eq!(values(&result), ccm_data(&aes, encrypts, &iv, &data));
+        }
         let mut little = [7; 16];
         little[..4].copy_from_slice(&[0xfe, 0xff, 0xff, 0xff]);
         assert_eq!(
             values(&cipher.ctr(&block(&public(&little)), Counter::First32, &symbols)),
-            crate::cases::modes::ctr_little32(&aes, &little, &data)
+            ctr_little32(&aes, &little, &data)
         );
         assert_eq!(values(&cipher.ofb(&register, &symbols)), ofb::apply(&aes, &iv, &data));
         assert_eq!(values(&cipher.pcbc(&register, &blocks, true)), pcbc::encrypt(&aes, &iv, whole));
