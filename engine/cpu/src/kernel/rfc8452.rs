@@ -21,8 +21,11 @@ pub(crate) fn ghash_key_of_polyval_key(h: &Block) -> Block {
 
 /// Adds whole blocks to a POLYVAL state, by GHASH over reversed blocks (RFC 8452, appendix A).
 pub(crate) fn polyval_by_ghash<K: Kernel>(kernel: K, key: &K::HashKey, state: &mut Block, data: &[u8]) {
-    let mut reversed = Zeroizing::new([[0; 16]; CHUNK]);
     let (blocks, _) = data.as_chunks::<16>();
+    if blocks.is_empty() {
+        return;
+    }
+    let mut reversed = Zeroizing::new([[0; 16]; CHUNK]);
     state.reverse();
     for chunk in blocks.chunks(CHUNK) {
         for (place, block) in reversed.iter_mut().zip(chunk) {

@@ -96,7 +96,7 @@ macro_rules! kernel {
         $(clear: $clear:path,)? features: $features:literal, $detected:ident: $($feature:tt),*
     ) => {
         mod $module {
-            use super::cipher::{SHORT, directed};
+            use super::cipher::{SHORT, directed, for_each};
             use super::vector::{$chains as Chains, $vector as V, Vector, Single};
             use super::*;
 
