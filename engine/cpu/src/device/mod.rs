@@ -115,7 +115,7 @@ pub(crate) fn run(kernel: AnyKernel, task: &mut Task<'_, '_>, threads: usize) ->
 /// Overwrites the stack that a task has used. Serial passes leave their registers and texts there, and so does `cpu/soft`. On x86-64,
 /// `make prove` has shown that parallel passes and fused AEADs of kernels with AES instructions leave nothing secret, except `cpu/vaes256`
 /// in CTR: at most four bytes, which may be plaintext. This holds for builds with link-time optimisation; in a development build, XTS leaves
-/// a round key, so the stack is wiped after XTS too. Code for other processors is not analysed. The expansion of a key is not included,
+/// a round key, so the stack is wiped after XTS too. The stack of other processors is not searched. The expansion of a key is not included,
 /// since [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
 fn wipe_stack_of(kernel: AnyKernel, task: &Task<'_, '_>) {
     match task {

@@ -190,7 +190,11 @@ impl InlineGcm {
     }
 
     /// Like [`message`](InlineGcm::message), but does not end the current message, and several threads may call this function at the same
-    /// time. Also returns `None`, without any change, if memory cannot be allocated.
+    /// time. Also returns `None`, without any change, if memory cannot be allocated. The state of the message is on the stack, and is wiped.
+    ///
+    /// The first call computes all powers of H. While another thread computes them, a call allocates memory for a copy of the key, and
+    /// computes the powers of the copy. In a process that was forked during the computation, every call does so, until a function that
+    /// borrows this context exclusively uses or replaces the key.
     pub fn shared_message(&self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> Option<bool> {
         if !self.accepts(iv, aad, &data, tag) {
             return None;

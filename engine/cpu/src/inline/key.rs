@@ -1,4 +1,4 @@
-//! Expanded keys, and all modes except GCM.
+//! Expanded keys, and all modes except GCM and OCB3, including CCM.
 
 use lockstep_core::work::Pass;
 
@@ -188,9 +188,7 @@ impl InlineKey {
         xts_encrypt(tweak: &mut Block, data: Span<'_>) => xts(true, tweak, data);
         /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
         xts_decrypt(tweak: &mut Block, data: Span<'_>) if true => xts(false, tweak, data);
-        /// CTR and CBC-MAC of all data of a message of CCM; any length. `mac` is the CBC-MAC of all blocks before the last block before the
-        /// data, XORed with that block, and is replaced by the tag of 16 bytes. `first` is the counter block that masks the tag; the data
-        /// begin with the next one.
+        /// CTR and CBC-MAC of all data of a message of CCM; any length. [`Kernel::ccm`] defines `mac` and `first`.
         ccm(encrypts: bool, mac: &mut Block, first: &Block, data: Span<'_>) => ccm(encrypts, mac, first, data);
         /// Folds blocks into a CBC-MAC.
         cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);

@@ -1,8 +1,9 @@
 //! AES calls on one piece of one message, on the calling thread: for callers that manage messages and threads
 //! themselves, such as an OpenSSL provider.
 //!
-//! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`]. A call on 16 bytes
-//! therefore costs little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
+//! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`], and [`InlineGcm::shared_message`]
+//! while another thread computes powers of H or after a fork during this computation. A call on 16 bytes therefore costs little more
+//! than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
 //! On x86-64, every call ends by clearing all vector registers, and the general registers that a function need not preserve: no
 //! round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent timing (DIT)

@@ -132,15 +132,15 @@ fn ocb_passes(mut ocb: InlineOcb, text: &[u8; LEN], tag: &[u8; 16]) -> Option<bo
 }
 
 /// Encrypts the beginning of the text twice, which gives the plaintext again: the second MAC is that of the ciphertext, and so proves the
-/// ciphertext. The decryption of the plaintext has the same MAC.
+/// ciphertext. The decryption of the plaintext writes the ciphertext, and has the same MAC.
 fn ccm_passes(key: &InlineKey, text: &[u8; LEN], tag: &[u8; 16]) -> bool {
     let (blocks, mut data) = (text.as_chunks().0, *text);
-    let macs = [true, true, false].map(|encrypts| {
+    let [(_, ciphertext), second, opened] = [true, true, false].map(|encrypts| {
         let mut mac = blocks[0];
         key.ccm(encrypts, &mut mac, &blocks[1], Span::in_place(&mut data[..CCM]));
-        mac
+        (mac, data)
     });
-    macs[1..] == [*tag; 2]
+    second == (*tag, *text) && opened == (*tag, ciphertext)
 }
 
 /// A wrong tag.

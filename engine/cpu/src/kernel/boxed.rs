@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 #[inline(always)]
 pub(crate) fn try_new<T>(make: impl FnOnce() -> Option<T>) -> Option<Box<T>> {
     const { assert!(size_of::<T>() > 0) };
-    // SAFETY: the layout has a non-zero size; a non-null pointer is memory for a T from the allocator that Box uses.
+    // SAFETY: the layout has a non-zero size; a non-null pointer is memory for a T from the allocator that Box uses. `write` has
+    // initialised the value when `assume_init` is called.
     unsafe {
         // The compiler would replace an allocation whose memory is zeroed by `calloc`, which takes longer: before version 2.41 of the
         // GNU C library, `calloc` does not use the caches of threads.

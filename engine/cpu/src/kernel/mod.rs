@@ -41,7 +41,8 @@ pub use gcm::{GcmCounter, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
 use wiped::Wiped;
 
-/// Overwrites the stack below the caller where the compiler is known to leave secrets. Only x86-64 has been analysed.
+/// Overwrites the stack below the caller where the compiler is known to leave secrets. The stack of processors other than x86-64 is
+/// not searched.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn wipe_stack<const BYTES: usize>() {}
 #[cfg(target_arch = "x86_64")]
@@ -244,9 +245,9 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         ocb::by_ecb(self, schedule, key, state, encrypts, data);
     }
 
-    /// CTR and CBC-MAC of all data of a message of CCM (SP 800-38C, 6.1 and 6.2), which have any length. `mac` is the CBC-MAC of all blocks
-    /// before the last block before the data, XORed with that block, and is replaced by the tag of 16 bytes. `first` is the counter block
-    /// that masks the tag; the data begin with the next one.
+    /// CTR and CBC-MAC of all data of a message of CCM (SP 800-38C, 6.1 and 6.2), which have any length. Let B be the last block of the
+    /// MAC's input before the data. `mac` is the CBC-MAC of the blocks before B, XORed with B; it is replaced by the tag of 16 bytes.
+    /// `first` is the counter block that masks the tag; the data begin with the next one.
     fn ccm(self, key: &Self::Schedule, encrypts: bool, mac: &mut Block, first: &Block, data: Span<'_>) {
         let (mut data, mut counter) =
             (data.into_host(), u128::from_be_bytes(*first).wrapping_add(1).to_be_bytes());

@@ -21,10 +21,12 @@ pub(crate) fn ghash_key_of_polyval_key(h: &Block) -> Block {
 
 /// Adds whole blocks to a POLYVAL state, by GHASH over reversed blocks (RFC 8452, appendix A).
 pub(crate) fn polyval_by_ghash<K: Kernel>(kernel: K, key: &K::HashKey, state: &mut Block, data: &[u8]) {
+    if data.is_empty() {
+        return;
+    }
     let mut reversed = Zeroizing::new([[0; 16]; CHUNK]);
-    let (blocks, _) = data.as_chunks::<16>();
     state.reverse();
-    for chunk in blocks.chunks(CHUNK) {
+    for chunk in data.as_chunks::<16>().0.chunks(CHUNK) {
         for (place, block) in reversed.iter_mut().zip(chunk) {
             *place = u128::from_le_bytes(*block).to_be_bytes();
         }
@@ -37,8 +39,7 @@ pub(crate) fn polyval_by_ghash<K: Kernel>(kernel: K, key: &K::HashKey, state: &m
 /// the number of blocks, including a partial one.
 pub(crate) fn ctr_by_ecb<K: Kernel>(kernel: K, key: &K::Schedule, counter: &mut Block, data: Span<'_>) {
     let mut keystream = Zeroizing::new([[0; 16]; CHUNK]);
-    let [c0, c1, c2, c3, ..] = *counter;
-    let mut number = u32::from_le_bytes([c0, c1, c2, c3]);
+    let mut number = u128::from_le_bytes(*counter) as u32;
     let mut rest = data;
     while !rest.is_empty() {
         let len = rest.len().min(16 * CHUNK);

@@ -64,7 +64,7 @@ impl<const GHASH: bool> Hash<GHASH> {
     /// The hash of no bytes.
     pub(super) const EMPTY: Self = Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 };
 
-    /// The same as [`Hash::EMPTY`], which the compiler builds apart and copies; see [`State::idle`](super::gcm::State::idle).
+    /// The same value as [`Hash::EMPTY`], made by a function: see [`State::idle`](super::gcm::State::idle).
     #[inline]
     pub(super) fn new() -> Self {
         Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 }

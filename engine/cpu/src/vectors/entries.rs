@@ -174,9 +174,7 @@ macro_rules! passes {
                 // The blocks stay in registers, because the time of a short message is mostly the latency of this chain. Six blocks take
                 // about as much time as the four that a key of 16 bytes needs. Half of each block is used.
                 let mut x = [Single::number(0); 6];
-                for i in 0..6 {
-                    x[i] = single_stream::encrypted(key, Single::number(nonce << 32 | i as u128));
-                }
+                for_each!(I < 6 => x[I] = single_stream::encrypted(key, Single::number(nonce << 32 | I as u128)));
                 x[2].low_halves(x[3]).store(derived[0].as_mut_ptr());
                 x[4].low_halves(x[5]).store(derived[1].as_mut_ptr());
                 ghash::replace_key::<V, false>(x[0].low_halves(x[1]), hash_key);

@@ -1,4 +1,4 @@
-//! The serial modes of one message, in one vector of one block.
+//! The serial modes of one message, in one vector of one block, and CCM, whose CBC-MAC is serial.
 //!
 //! The time of a serial mode is the latency of the dependency chain from one block to the next. To keep everything except
 //! the rounds out of this chain, the first round key (and the text, if the mode adds it) is XORed into the last round key of

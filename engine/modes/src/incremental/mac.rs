@@ -12,7 +12,7 @@ pub struct Mac {
     pub(super) pass: Pass,
     /// The MAC of the blocks that have been processed, XORed with the bytes of the current block.
     pub(crate) state: Block,
-    /// Number of bytes of the current block: 0 to 15, and in CBC-MAC up to 16.
+    /// Number of bytes of the current block: 0 to 16; 16 if the block is complete and has not been processed.
     pub(crate) len: usize,
 }
 

@@ -52,9 +52,9 @@ pub trait MacExecutor: KeyedExecutor {
     /// Errors of the executor; the state is then invalid.
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Self::Error>;
 
-    /// Processes all data of a message of CCM, and replaces `mac` by the tag of 16 bytes. `mac` is the CBC-MAC of all blocks before
-    /// the last block before the data, XORed with that block. `first` is the counter block that masks the tag; the data begin with the
-    /// next one. Returns false and changes nothing if the executor cannot do this in one call.
+    /// Processes all data of a message of CCM, and replaces `mac` by the tag of 16 bytes. The trait `Kernel` of the crate
+    /// `lockstep-cpu` defines `mac` and `first` (function `ccm`). Returns false and changes nothing if the executor cannot do this in one
+    /// call.
     #[inline(always)]
     fn ccm(&mut self, _encrypts: bool, _mac: &mut Block, _first: &Block, _data: Span<'_>) -> bool {
         false

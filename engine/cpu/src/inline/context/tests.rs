@@ -3,6 +3,13 @@ use crate::kernel::{Block, Span};
 use crate::message::gcm::State;
 use crate::soft::Soft;
 
+impl<K: Kernel> Keys<K> {
+    /// Sets the state in which another thread is computing all powers.
+    pub(in crate::inline) fn set_in_progress(&self) {
+        self.powers.store(IN_PROGRESS, Ordering::Relaxed);
+    }
+}
+
 /// Encrypts a message that is long enough to need all powers, and returns its tag.
 fn tag_of<K: Kernel>(keys: &mut Shared<Keys<K>>) -> Block {
     let (mut data, mut tag, mut state) = ([7; 5000], [0; 16], State::idle());
@@ -19,7 +26,7 @@ fn check<K: Kernel + 'static>(kernel: K) {
     let expected = tag_of(&mut keys());
     // While another thread computes the powers, a context neither waits for that thread nor reads its keys.
     let original = keys();
-    original.powers.store(IN_PROGRESS, Ordering::Relaxed);
+    original.set_in_progress();
     let mut copy = Keys::share(&original).unwrap();
     assert_eq!(tag_of(&mut copy), expected);
     assert_eq!(original.powers.load(Ordering::Relaxed), IN_PROGRESS);

@@ -39,3 +39,26 @@ fn a_shared_message_does_not_change_the_message_in_progress() {
     assert_eq!(opened, Some(false));
     assert_eq!(gcm.shared_message(&[], &[], Span::in_place(&mut []), &mut Tag::Write(&mut tag)), None);
 }
+
+#[test]
+fn a_shared_message_does_not_wait_for_the_powers_of_another_thread() {
+    for kernel in InlineKernel::all() {
+        let mut gcm = InlineGcm::new(kernel, &[3; 16]).unwrap();
+        let (mut expected, mut expected_tag) = ([7; 5000], [0; 16]);
+        let data = Span::in_place(&mut expected);
+        gcm.message(&[1; 12], &[5], data, &mut Tag::Write(&mut expected_tag)).unwrap();
+        let gcm = InlineGcm::new(kernel, &[3; 16]).unwrap();
+        with_any!(&gcm.0.keys, keys => keys.set_in_progress());
+        for _ in 0..2 {
+            let (mut data, mut tag) = ([7; 5000], [0; 16]);
+            let mut write = Tag::Write(&mut tag);
+            let done = gcm.shared_message(&[1; 12], &[5], Span::in_place(&mut data), &mut write);
+            assert_eq!((done, tag), (Some(true), expected_tag), "{}", kernel.name());
+            assert!(data == expected, "{}", kernel.name());
+        }
+        assert!(
+            with_any!(&gcm.0.keys, keys => keys.complete_key().is_none()),
+            "the powers of the key are not used"
+        );
+    }
+}

@@ -176,10 +176,16 @@ fn keys_and_modes_leave_nothing() {
             check("ofb", &|register, data| key.serial(Pass::Ofb, register, 8 * len, data));
             check("ctr", &|register, data| key.ctr(register, data));
             check("ctr32", &|register, data| key.ctr32(register, data));
-            check("ccm", &|register, data| key.ccm(true, register, &[7; 16], data));
-            check("ccm opened", &|register, data| key.ccm(false, register, &[7; 16], data));
             check("xts_encrypt", &|register, data| key.xts_encrypt(register, data));
             check("xts_unit", &|register, data| key.xts_unit(&key, true, register, None, data));
+        }
+        for len in [13, 16, 64, 77, LEN] {
+            for (what, encrypts) in [("ccm", true), ("ccm opened", false)] {
+                let (mut data, mut register) = (plaintext(), [9; 16]);
+                search.check(kernel, what, || {
+                    key.ccm(encrypts, black_box(&mut register), &[7; 16], Span::in_place(&mut data[..len]));
+                });
+            }
         }
     }
 }
