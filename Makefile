@@ -239,8 +239,9 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, the page for browsers, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package, prove-gpu, prove-arm
-nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory prove-gpu prove-arm
+## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package, prove-gpu, prove-arm with SHORT=1
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory prove-gpu
+	$(SUBMAKE) prove-arm SHORT=1
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -301,7 +302,7 @@ bench-provider: tools-present-peers provider
 bench-python: wheel
 	tools/bench/python_package.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
-## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61; WORK=TEXT: only the rows whose names contain the text); builds them first (minutes)
+## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61); builds them first (minutes)
 bench-rustls: tools-present-tests
 	$(CARGO) run --release --locked --example speed $(RUSTLS_PEERS)
 
@@ -331,7 +332,7 @@ prove-gpu: tools-present
 	tools/gpu_code.py $(GPU_CODE) bitslice_expand bitslice_ecb_encrypt bitslice_ecb_decrypt bitslice_ctr bitslice_ctr32 ghash
 	$(CARGO) run --release --locked -p lockstep-proof --bin prove-gpu -- $(GPU_CODE) $(if $(SHORT),--short) --mutants $(or $(MUTANTS),0) $(if $(SEED),--seed $(SEED))
 
-## make prove-arm         the same as make prove for the CPU kernels for 64-bit Arm, without registers and stack, and without the results of GCM, GCM-SIV, GHASH and POLYVAL, on x86-64; the table of instructions is compared with QEMU (SHORT=1: fewer lengths)
+## make prove-arm         the same as make prove for the CPU kernels for 64-bit Arm, without registers, the stack and the equality of GCM, GCM-SIV, GHASH and POLYVAL, on x86-64; the table of instructions is compared with QEMU (SHORT=1: fewer lengths)
 prove-arm: tools-present
 	CARGO_PROFILE_DIST_STRIP=none tools/arm64/run.sh $(CARGO) build --profile dist --locked -p lockstep-proof-harness
 	$(CARGO) run --release --locked -p lockstep-proof --bin prove -- $(ARM64_BUILT)/dist/liblockstep_proof_harness.so $(if $(SHORT),--short)

@@ -10,7 +10,7 @@ use crate::image::Image;
 /// The number of instructions of a function, and the number of those that have been executed.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Coverage {
-    /// Number of instructions, without those that fill space between functions.
+    /// Number of instructions, without those that fill space between functions. Words that the decoder does not know count.
     pub all: usize,
     /// Number of executed instructions.
     pub visited: usize,
@@ -36,7 +36,8 @@ pub fn of_functions(image: &Image, part: &str, visited: &BTreeSet<u64>) -> BTree
 fn instructions(image: &Image, code: &[u8], start: u64) -> Vec<u64> {
     if image.is_arm {
         let words = code.chunks_exact(4).zip((start..).step_by(4));
-        let is_filler = |word: &[u8]| decoder::decode(word).is_none_or(|i| i.opcode == decoder::Opcode::HINT);
+        let is_filler =
+            |word: &[u8]| decoder::decode(word).is_some_and(|i| i.opcode == decoder::Opcode::HINT);
         return words.filter(|(word, _)| !is_filler(word)).map(|(_, address)| address).collect();
     }
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);

@@ -253,12 +253,19 @@ pub struct Machine<D: Domain> {
     writer: Writer,
     /// The lowest address of the stack that the program has written.
     lowest: u64,
-    /// For each function that has been called and has not returned: the preserved registers at the call.
-    frames: Vec<Preserved<D>>,
+    /// The functions that have been called and have not returned.
+    frames: Vec<Frame<D>>,
 }
 
-/// The values of the general registers and of the vector registers that a function preserves, in the order of the [`Convention`].
-type Preserved<D> = Vec<[<D as Domain>::Byte; 8]>;
+/// A called function.
+#[derive(Clone)]
+struct Frame<D: Domain> {
+    /// The called address.
+    function: u64,
+    /// The values at the call of the general registers and of the vector registers that a function preserves, in the order of the
+    /// [`Convention`].
+    preserved: Vec<[D::Byte; 8]>,
+}
 
 impl<D: Domain> Clone for Machine<D> {
     fn clone(&self) -> Self {
@@ -359,7 +366,7 @@ impl<D: Domain> Machine<D> {
         self.set_general_number(convention.stack, CALLER.to_le_bytes().map(D::constant));
         self.at = start;
         self.frames.clear();
-        self.enter(RETURN)?;
+        self.enter(start, RETURN)?;
         self.next = start;
         let program = Rc::clone(&self.program);
         while self.next != RETURN {

@@ -19,11 +19,21 @@ pub(super) fn execute<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Option<
         RET => ret(m, i),
         ADR | ADRP => address(m, i),
         MRS | MSR => mode(m, i),
-        // One thread runs, so barriers have no effect. Hints, such as NOP and BTI, change no register.
-        DMB(_) | HINT => Ok(()),
+        // One thread runs, so barriers have no effect.
+        DMB(_) => Ok(()),
+        HINT => hint(m, i),
         BRK | UDF => Err(m.stop("the program stops itself (BRK or UDF)")),
         _ => return None,
     })
+}
+
+/// NOP, and BTI (CRm 4, op2 0, 2, 4 or 6; DDI 0487, C6.2), which change no register. Other hints can change X30 or X16.
+fn hint<D: Domain>(m: &Machine<D>, i: &Instruction) -> Step {
+    match i.operands {
+        [Operand::ControlReg(0), Operand::Immediate(0), ..]
+        | [Operand::ControlReg(4), Operand::Immediate(0 | 2 | 4 | 6), ..] => Ok(()),
+        _ => m.no_form(i),
+    }
 }
 
 /// The address that an operand states by its distance from the instruction.
@@ -64,7 +74,7 @@ fn indirect<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Result<u64, Stop>
 
 fn call<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let target = if i.opcode == Opcode::BL { target(m, i, 0)? } else { indirect(m, i)? };
-    m.enter(m.next)?;
+    m.enter(target, m.next)?;
     m.next = target;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use yaxpeax_arm::armv8::a64::{Instruction, Opcode};
+use yaxpeax_arm::armv8::a64::{Instruction, Opcode, Operand};
 
 use super::operands::{Block, Lanes, constant, lanes, list, width};
 use crate::machine::{Machine, Step};
@@ -13,6 +13,10 @@ pub(super) fn execute<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Option<
     use Opcode::*;
     Some(match i.opcode {
         UMOV | FMOV if width(i.operands[0]).is_some() => to_general(m, i),
+        // FMOV Vd.D[1], Xn keeps the low half.
+        FMOV if matches!(i.operands[0], Operand::SIMDRegisterElementsLane(..)) => {
+            insert(m, i, lanes(i.operands[0])?)
+        }
         FMOV | DUP => duplicate(m, i, lanes(i.operands[0])?),
         INS => insert(m, i, lanes(i.operands[0])?),
         EXT => {
@@ -68,7 +72,7 @@ fn duplicate<D: Domain>(m: &mut Machine<D>, i: &Instruction, to: Lanes) -> Step 
     Ok(())
 }
 
-/// INS, which keeps the other elements.
+/// INS, and FMOV to an element: keeps the other elements.
 fn insert<D: Domain>(m: &mut Machine<D>, i: &Instruction, to: Lanes) -> Step {
     let element = element(m, i, to.element)?;
     let mut block = m.vector_number(to.register);

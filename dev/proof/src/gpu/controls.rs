@@ -53,8 +53,10 @@ fn other_table(code: &mut [Instruction]) -> bool {
 fn other_order(code: &mut [Instruction]) -> bool {
     let uses = |pair: &[Instruction]| {
         let is_logic = pair.iter().all(|one| one.opcode == "LOP3");
-        let [first, second] = [&pair[0], &pair[1]].map(registers);
-        is_logic && !second[1..].is_empty() && second[1..].contains(&first[0]) && second[0] != first[0]
+        let registers: Vec<_> = pair.iter().map(registers).collect();
+        let [first, second] = &registers[..] else { return false };
+        let ([first, ..], [second, sources @ ..]) = (&first[..], &second[..]) else { return false };
+        is_logic && sources.contains(first) && second != first
     };
     let Some(place) = code.windows(2).position(uses) else { return false };
     let [first, second] = [code[place].address, code[place + 1].address];
@@ -85,7 +87,7 @@ fn outside(code: &mut [Instruction]) -> bool {
 fn secret_address(code: &mut [Instruction]) -> bool {
     let mut loads = code.iter_mut().filter(|one| one.opcode == "LDG");
     let (Some(first), Some(second)) = (loads.next(), loads.next()) else { return false };
-    let loaded = registers(first)[0];
+    let Some(loaded) = registers(first).first().copied() else { return false };
     second.operands.iter_mut().any(|operand| match &mut operand.place {
         Place::Memory(Some(base), ..) => {
             *base = loaded;

@@ -108,7 +108,9 @@ fn read(folder: &Path) -> Result<Kernels, String> {
         for (name, code) in code::functions(&text)? {
             let section = file.section_by_name(&format!(".nv.shared.{name}"));
             let shared = section.map_or(0, |section| section.size() as usize);
-            kernels.insert(name, Kernel { code, shared });
+            if kernels.insert(name.clone(), Kernel { code, shared }).is_some() {
+                return Err(format!("{}: a second entry point {name}", path.display()));
+            }
         }
     }
     Ok(kernels)

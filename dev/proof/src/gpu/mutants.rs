@@ -33,8 +33,7 @@ impl fmt::Display for Mutant {
 /// Instructions without an effect on results. BREAK and BSSY tell the hardware where lanes converge.
 const WITHOUT_EFFECT: [&str; 5] = ["NOP", "BSSY", "BSYNC", "BREAK", "WARPSYNC"];
 
-/// False for a bit of a truth table that belongs to values which constant inputs do not have, and for the table of a predicate that is
-/// not written.
+/// False for a bit of a truth table that constant inputs (RZ, PT) never select, and for the table of a predicate that is not written.
 fn matters(one: &Instruction, index: usize, bit: usize) -> bool {
     // The place of the first of three inputs, behind which the tables are.
     let first = match one.opcode.trim_start_matches('U') {

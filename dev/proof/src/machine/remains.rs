@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{CALLER, Finding, Kind, Machine, Preserved, Step, Stop};
+use super::{CALLER, Finding, Frame, Kind, Machine, Step, Stop};
 use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
 impl<D: Domain> Machine<D> {
-    /// Starts a function. `address` is the return address.
+    /// Starts the function at the address `function`, which returns to the address `after`.
     ///
     /// # Errors
     /// If the stack is full.
-    pub fn enter(&mut self, address: u64) -> Step {
-        self.frames.push(self.preserved());
+    pub fn enter(&mut self, function: u64, after: u64) -> Step {
+        let preserved = self.preserved().collect();
+        self.frames.push(Frame { function, preserved });
         match self.convention().link {
             Some(link) => {
-                self.set_general_number(link, address.to_le_bytes().map(D::constant));
+                self.set_general_number(link, after.to_le_bytes().map(D::constant));
                 Ok(())
             }
-            None => self.push(address),
+            None => self.push(after),
         }
     }
 
@@ -31,39 +32,41 @@ impl<D: Domain> Machine<D> {
             Some(link) => self.general_number(link),
             None => *self.pop()?.first_chunk().expect("64 bytes"),
         };
-        if let Some(before) = self.frames.pop() {
-            self.find_not_preserved(&before);
+        if let Some(frame) = self.frames.pop() {
+            self.find_not_preserved(&frame);
         }
         self.public(Kind::Branch, "address to return to", &target)
     }
 
-    fn preserved(&self) -> Preserved<D> {
+    /// The values of the registers that a function preserves, as in a [`Frame`].
+    fn preserved(&self) -> impl Iterator<Item = [D::Byte; 8]> {
         let convention = self.convention();
         let general = convention.preserved.iter().map(|number| self.general[*number]);
         let low = |vector: &[D::Byte; 64]| *vector.first_chunk().expect("64 bytes");
-        general.chain(self.vectors[convention.preserved_vectors.clone()].iter().map(low)).collect()
+        general.chain(self.vectors[convention.preserved_vectors.clone()].iter().map(low))
     }
 
-    /// Adds a finding for each register that a function has not preserved. `before` has the values at the call.
-    fn find_not_preserved(&mut self, before: &Preserved<D>) {
+    /// Adds a finding for each register that a function has not preserved.
+    fn find_not_preserved(&mut self, frame: &Frame<D>) {
+        let is_same =
+            |(x, y): (&D::Byte, &D::Byte)| D::value(*x) == D::value(*y) && D::secret(*x) == D::secret(*y);
+        let pairs = frame.preserved.iter().zip(self.preserved()).enumerate();
+        let changed = pairs.filter(|(_, (before, after))| !before.iter().zip(after).all(is_same));
+        let changed: Vec<usize> = changed.map(|(place, _)| place).collect();
+        // LLVM's machine outliner makes functions of instructions that several functions share. They have no calling convention, and
+        // change registers for their callers, which are checked.
+        if changed.is_empty() || self.image().function_at(frame.function).starts_with("OUTLINED_FUNCTION_") {
+            return;
+        }
         let convention = self.convention();
-        let general = convention
-            .preserved
-            .iter()
-            .map(|number| (self.general_writers[*number], (convention.name)(*number)));
-        let vector = |number: usize| (self.vector_writers[number], format!("{}{number}", convention.vector));
-        let registers: Vec<_> = general.chain(convention.preserved_vectors.clone().map(vector)).collect();
-        for (((writer, register), before), after) in registers.into_iter().zip(before).zip(self.preserved()) {
-            let is_same =
-                |(x, y): (&D::Byte, &D::Byte)| D::value(*x) == D::value(*y) && D::secret(*x) == D::secret(*y);
-            if before.iter().zip(&after).all(is_same) {
-                continue;
-            }
-            // LLVM's machine outliner makes functions of instructions that several functions share. They have no calling convention, and
-            // change registers for their callers, which are checked.
-            if self.image().function_at(self.at).starts_with("OUTLINED_FUNCTION_") {
-                continue;
-            }
+        for place in changed {
+            let (writer, register) = match convention.preserved.get(place) {
+                Some(number) => (self.general_writers[*number], (convention.name)(*number)),
+                None => {
+                    let number = convention.preserved_vectors.start + place - convention.preserved.len();
+                    (self.vector_writers[number], format!("{}{number}", convention.vector))
+                }
+            };
             let writer = writer.into();
             let detail = format!("{register}, written at {}", self.image().place(writer));
             let function = self.image().function_at(writer);

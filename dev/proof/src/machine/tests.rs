@@ -4,11 +4,11 @@ use crate::{contracts, semantics};
 
 /// The kinds of the findings when a function is called.
 fn findings(code: &[u8]) -> Vec<Kind> {
-    let program = Program::<Taint>::new(
-        Arc::new(Image::of_function(0x1000, code)),
-        semantics::all(),
-        contracts::answer,
-    );
+    findings_in(Image::of_function(0x1000, code))
+}
+
+fn findings_in(image: Image) -> Vec<Kind> {
+    let program = Program::<Taint>::new(Arc::new(image), semantics::all(), contracts::answer);
     let mut machine = Machine::new(Rc::new(program));
     machine.clear_scratch();
     machine.call("f", &[]).expect("the function returns");
@@ -28,6 +28,21 @@ fn a_function_preserves_registers() {
         findings(&[0x53, 0xe8, 3, 0, 0, 0, 0x5b, 0xc3, 0x90, 0xbb, 1, 0, 0, 0, 0xc3]),
         [Kind::Preserved]
     );
+}
+
+#[test]
+fn only_a_called_outlined_function_may_change_registers() {
+    let outlined = |code: &[u8]| {
+        let mut image = Image::of_function(0x1000, code);
+        let symbol = crate::image::Symbol { name: "OUTLINED_FUNCTION_0".into(), ..image.symbols[0].clone() };
+        image.symbols[0].size = 9;
+        image.symbols.push(crate::image::Symbol { address: 0x1009, size: code.len() as u64 - 9, ..symbol });
+        findings_in(image)
+    };
+    // push rbx; call +3; pop rbx; ret; nop; then in the outlined function: mov ebx,1; ret
+    assert_eq!(outlined(&[0x53, 0xe8, 3, 0, 0, 0, 0x5b, 0xc3, 0x90, 0xbb, 1, 0, 0, 0, 0xc3]), []);
+    // mov ebx,1; jmp +2; nop; nop; then in the outlined function: ret
+    assert_eq!(outlined(&[0xbb, 1, 0, 0, 0, 0xeb, 2, 0x90, 0x90, 0xc3]), [Kind::Preserved]);
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(super) fn jump_if<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 pub(super) fn call<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let target = m.target(i)?;
-    m.enter(m.next)?;
+    m.enter(target, m.next)?;
     m.next = target;
     Ok(())
 }

@@ -150,7 +150,10 @@ pub(crate) fn reduced(table: &mut impl Operations, mut terms: [Vec<Bit>; 256]) -
     for place in 0..128 {
         let lowest = std::mem::take(&mut terms[place]);
         let bit = table.sum(&lowest);
-        [121, 126, 127, 128].into_iter().for_each(|exponent| terms[place + exponent].push(bit));
+        // The term 1 of the modulus clears this coefficient.
+        for exponent in POLYVAL[1..].iter().chain(&[128]) {
+            terms[place + exponent].push(bit);
+        }
     }
     std::array::from_fn(|place| table.sum(&terms[128 + place]))
 }

@@ -2,9 +2,9 @@
 //! and with itself on other secrets.
 //!
 //! `words.txt` lists words of the harness's code by opcode: one to three for each form of operands. Branches, exclusive stores and words
-//! that use the stack pointer are not in it.
+//! that use the stack pointer are not in it. `fmov` also has FMOV V3.D\[1\], X1, which the harness does not have.
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
 mod native;
 mod state;
 
@@ -34,6 +34,25 @@ fn every_word_has_semantics() {
             panic!("{word:08x}: {stop}");
         }
     }
+}
+
+#[test]
+fn fmov_to_the_high_half_keeps_the_low_half() {
+    let before = Values(4).state();
+    let after =
+        execute(&machine(0x9eaf_0023), &before, &State::ZERO, MEMORY).expect("the table has the word");
+    let mut expected = before.clone();
+    expected.vectors[3][8..].copy_from_slice(&before.general[1].to_le_bytes());
+    assert_eq!(read(&after, MEMORY).0, expected);
+}
+
+#[test]
+fn hints_other_than_nop_and_bti_stop() {
+    let stops = |word| execute(&machine(word), &State::ZERO, &State::ZERO, MEMORY).is_err();
+    // NOP, BTI, BTI C
+    assert!([0xd503_201f, 0xd503_241f, 0xd503_245f].into_iter().all(|word| !stops(word)));
+    // PACIASP, AUTIASP, CHKFEAT
+    assert!([0xd503_233f, 0xd503_23bf, 0xd503_251f].into_iter().all(stops));
 }
 
 #[test]

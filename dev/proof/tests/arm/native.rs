@@ -1,10 +1,10 @@
 //! Execution of a word by the processor, or by QEMU.
 
-use std::arch::global_asm;
+use std::arch::{global_asm, is_aarch64_feature_detected};
 use std::mem::offset_of;
 use std::ptr;
 
-use lockstep_proof::decoder;
+use lockstep_proof::decoder::{self, Opcode};
 
 use super::state::{State, Values, execute, machine, read};
 use super::{STATES, words};
@@ -100,12 +100,28 @@ impl Page {
     }
 }
 
+/// True if the processor has an instruction. `tools/arm64/test.sh` sets LOCKSTEP_ARM64_TEST, which demands all of them.
+fn is_present(opcode: Opcode) -> bool {
+    use Opcode::{AESD, AESE, AESIMC, AESMC, EOR3, PMULL, PMULL2};
+    let has_feature = match opcode {
+        // The words with PMULL and PMULL2 multiply elements of 64 bits (FEAT_PMULL).
+        AESD | AESE | AESIMC | AESMC | PMULL | PMULL2 => is_aarch64_feature_detected!("aes"),
+        EOR3 => is_aarch64_feature_detected!("sha3"),
+        _ => true,
+    };
+    has_feature || std::env::var_os("LOCKSTEP_ARM64_TEST").is_some()
+}
+
 #[test]
 fn every_word_has_the_effect_that_the_processor_has() {
     let (mut random, page) = (Values(3), Page::new());
-    let mut compared = 0;
+    let (mut compared, mut skipped) = (0, 0);
     for word in words() {
         let i = decoder::decode(&word.to_le_bytes()).expect("an instruction");
+        if !is_present(i.opcode) {
+            skipped += 1;
+            continue;
+        }
         let machine = machine(word);
         for _ in 0..STATES {
             let mut state = Box::new(random.state());
@@ -122,5 +138,5 @@ fn every_word_has_the_effect_that_the_processor_has() {
             compared += 1;
         }
     }
-    println!("{compared} states of {} words compared with the processor", words().len());
+    println!("{compared} states compared with the processor; it lacks {skipped} of {} words", words().len());
 }

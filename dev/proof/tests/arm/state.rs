@@ -72,7 +72,7 @@ impl State {
         State { general: [0; 31], flags: 0, vectors: [[0; 16]; 32], memory: [0; 128], stack: 0 };
 
     /// The address of the memory of this state.
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", target_os = "linux"))]
     pub(crate) fn memory_address(&self) -> u64 {
         self.memory.as_ptr().expose_provenance() as u64
     }
