@@ -302,7 +302,7 @@ bench-provider: tools-present-peers provider
 bench-python: wheel
 	tools/bench/python_package.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
-## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61); builds them first (minutes)
+## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61; WORK=TEXT: only the rows whose names contain the text); builds them first (minutes)
 bench-rustls: tools-present-tests
 	$(CARGO) run --release --locked --example speed $(RUSTLS_PEERS)
 
