@@ -8,6 +8,9 @@ use crate::machine::{Finding, Flags, Kind, Machine, Step, Stop};
 use crate::memory::{Region, Role};
 use crate::value::Domain;
 
+/// The largest number of bytes of one call. No run needs more.
+const MAX_BYTES: u64 = 1 << 24;
+
 /// The address of the first block of the allocator.
 const HEAP: u64 = 0x7d00_0000_0000;
 /// Number of bytes between two blocks, so that an access past the end of a block is found.
@@ -72,6 +75,14 @@ fn argument<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
     m.public(Kind::Address, "address or length", &bytes)
 }
 
+/// An argument that is a number of bytes. A changed instruction may pass a length for which this process cannot allocate memory.
+fn length<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
+    match argument(m, index)? {
+        length @ 0..=MAX_BYTES => Ok(length),
+        length => Err(m.stop(format!("a call for {length} bytes"))),
+    }
+}
+
 /// Models the end of a call. The registers that a function need not preserve get other values, and the flags are undefined. Secret bytes
 /// of these registers may survive the call, so the other values of these bytes are secret too. Vector registers do not change.
 fn clobber_scratch_registers<D: Domain>(m: &mut Machine<D>) {
@@ -87,7 +98,7 @@ fn clobber_scratch_registers<D: Domain>(m: &mut Machine<D>) {
 }
 
 fn copy<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
-    let (to, from, len) = (argument(m, 0)?, argument(m, 1)?, argument(m, 2)?);
+    let (to, from, len) = (argument(m, 0)?, argument(m, 1)?, length(m, 2)?);
     let mut bytes = vec![D::constant(0); len as usize];
     if len > 0 {
         m.memory.read(from, &mut bytes).map_err(|denied| m.deny(&denied))?;
@@ -97,7 +108,7 @@ fn copy<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
 }
 
 fn fill<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
-    let (to, len) = (argument(m, 0)?, argument(m, 2)?);
+    let (to, len) = (argument(m, 0)?, length(m, 2)?);
     let byte = m.general_number(m.convention().arguments[1])[0];
     if len > 0 {
         m.store(to, &vec![byte; len as usize])?;
@@ -125,7 +136,7 @@ fn allocate<D: Domain>(
     alignment: u64,
     content: Option<D::Byte>,
 ) -> Result<u64, Stop> {
-    if size > 1 << 24 {
+    if size > MAX_BYTES {
         return Err(m.stop(format!("an allocation of {size} bytes")));
     }
     let base = (HEAP + m.heap_used).next_multiple_of(alignment.max(16));
