@@ -69,8 +69,8 @@ pub(super) struct Expressions {
     /// For each expression, as far as needed: 0 not known, 1 shared, 2 with own atoms.
     kinds: Vec<u8>,
     names: FxHashMap<Expr, Bit>,
-    /// Equations `sum = 0` that `defined` has made, by the atom that is eliminated: adding the sum replaces this atom by the other atoms of
-    /// the sum, one of which is the new one.
+    /// Equations `sum = 0` that `defined` has made, by the atom that is eliminated. Adding the sum replaces this atom by the other atoms of
+    /// the sum. One of them is the new atom.
     relations: FxHashMap<u32, Expr>,
     are_defined: HashSet<u32>,
     logic: FxHashMap<(u8, [Expr; 3]), Bit>,
