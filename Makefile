@@ -284,6 +284,7 @@ lint: tools-present-tests
 	$(CARGO) clippy -p lockstep-cli --no-default-features --locked -- -D warnings
 	$(CARGO) clippy -p lockstep-provider -p lockstep-provider-library --locked -- -D warnings
 	tools/cross_check.sh
+	tools/web/lint.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
 ## make bench [SUITE=...]  speed compared with OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all

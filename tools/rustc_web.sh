@@ -96,8 +96,9 @@ unpack_rust() {
     rm -rf "$work"
 }
 
-# Writes a program that runs another program with the libraries of an unpacked tree.
+# Writes a program that runs another program with the libraries of an unpacked tree. If there is a fourth argument, it is the first argument
+# of the other program.
 wrapper() {
-    printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$(library_path "$1")" "$2" >"$3"
+    printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q %s "$@"\n' "$(library_path "$1")" "$2" "${4:-}" >"$3"
     chmod +x "$3"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with the environment that compiles for WebAssembly with SIMD128: `cargo build --target wasm32-unknown-unknown`.
 #
-#   tools/web/run.sh COMMAND...
+#   tools/web/run.sh [--clippy] COMMAND...     --clippy: the compiler is the one of clippy, and warnings are errors
 #
 # If rustup has installed the target (`rustup target add wasm32-unknown-unknown`), its toolchain is used. Otherwise, Debian's rustc-web
 # and lld are unpacked into a cache folder, and the standard library is compiled there from rust-web-src, once (a minute).
@@ -52,6 +52,21 @@ unpack_linker() {
     wrapper "$root" "$root/usr/lib/llvm-${llvm#libLLVM-}/bin/wasm-ld" "$cache/wasm-ld-$version"
 }
 
+clippy=
+[ "$1" != --clippy ] || {
+    clippy=yes
+    shift
+}
+
+# Unpacks Debian's clippy of the compiler's version. With `rustc` as the first argument, its driver takes the arguments of the compiler.
+unpack_clippy() {
+    local root=$1 work
+    work=$(mktemp -d "$cache/unpack.XXXXXX")
+    (cd "$work" && fetch "$root" "rust-web-clippy=$version") >&2
+    rm -rf "$work"
+    wrapper "$root" "$root/usr/bin/clippy-driver" "$2" rustc
+}
+
 # Wrappers of the compiler and flags of the host's build would change the output of this build, so they are removed.
 unset RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER CARGO_ENCODED_RUSTFLAGS RUSTFLAGS
 if ! [ -d "$(cd "$project" && rustc --print sysroot)/lib/rustlib/$target" ]; then
@@ -69,7 +84,13 @@ if ! [ -d "$(cd "$project" && rustc --print sysroot)/lib/rustlib/$target" ]; the
     "$rustc" --version >&2 || die "Debian's rustc does not start: delete $cache and try again"
     [ -x "$linker" ] || unpack_linker "$root"
     [ -d "$root/usr/lib/rustlib/$target/lib" ] || compile_std "$root" "$rustc"
+    if [ -n "$clippy" ]; then
+        rustc=$cache/clippy-driver-$version
+        [ -x "$rustc" ] || unpack_clippy "$root" "$rustc"
+    fi
     export RUSTC=$rustc RUSTDOC=/bin/false CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$linker
+elif [ -n "$clippy" ]; then
+    export RUSTC_WRAPPER=clippy-driver
 fi
-export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="-C target-feature=+simd128"
+export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="-C target-feature=+simd128${clippy:+ -D warnings}"
 exec "$@"
