@@ -5,10 +5,10 @@ import { keyForDecryption, keyForEncryption, optionsForDecryption } from './keys
 import { CHUNK, HEADER, SEALED, backends, bytes, call } from './module.js';
 
 /**
- * A stream starts another run only if at most this number of bytes are processed or wait for the reader: one run of the greatest length. More
- * runs at the same time would not be faster.
+ * A stream starts another run only if at most this number of bytes are processed or wait for the reader. It is less than a run of the greatest
+ * length, so there is one such run at a time: with two, the engine moves more objects when it collects garbage, and more memory is in use.
  */
-const IN_FLIGHT = 1.25 * 2 ** 20;
+const IN_FLIGHT = 0.75 * 2 ** 20;
 
 /** A reader is slow if it takes more time than this for a result, in milliseconds. A reader in memory takes some microseconds. */
 const SLOW = 0.1;
