@@ -41,9 +41,10 @@ export class ChunkCipher {
     #backend;
     #unit;
     #key;
-    // The nonce of the message, and the parameters of a call of WebCrypto. The tag has the default length.
+    // The nonce of the message; and the parameters of a call of WebCrypto, with a view of the nonce in them. The tag has the default length.
     #nonce;
     #parameters;
+    #iv;
 
     /** Makes the cipher of the message `chunks`. The cipher owns it, even if this function fails. `direction` is `seal` or `open`. */
     static async create(chunks, direction, backend) {
@@ -54,7 +55,9 @@ export class ChunkCipher {
         try {
             const nonce = call(() => chunks.nonce(0));
             cipher.#nonce = new DataView(nonce.buffer);
-            cipher.#parameters = { name: 'AES-GCM', iv: new DataView(nonce.slice().buffer) };
+            // Node takes less time for a buffer than for a view.
+            cipher.#parameters = { name: 'AES-GCM', iv: nonce.slice().buffer };
+            cipher.#iv = new DataView(cipher.#parameters.iv);
             cipher.#key = await importKey(call(() => chunks.rawKey()), [direction === 'seal' ? 'encrypt' : 'decrypt']);
             return cipher;
         } catch (error) {
@@ -136,9 +139,8 @@ export class ChunkCipher {
     // Sets the nonce in the parameters to that of a chunk: the nonce of the message XOR the big-endian number of the chunk. WebCrypto copies
     // its parameters before its call returns.
     #setNonce(chunk) {
-        const { iv } = this.#parameters;
-        iv.setUint32(8, this.#nonce.getUint32(8) ^ (chunk >>> 0));
-        iv.setUint32(4, this.#nonce.getUint32(4) ^ Math.floor(chunk / 2 ** 32));
+        this.#iv.setUint32(8, this.#nonce.getUint32(8) ^ (chunk >>> 0));
+        this.#iv.setUint32(4, this.#nonce.getUint32(4) ^ Math.floor(chunk / 2 ** 32));
     }
 
     /** Wipes the key. */
