@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register, RflagsBits};
 
@@ -500,8 +500,13 @@ impl<D: Domain> Machine<D> {
     }
 
     /// The content of a register, with zeros above it.
+    #[inline]
     pub fn register(&self, register: Register) -> Bytes<D> {
         let mut bytes = [D::constant(0); 64];
+        if register.is_gpr64() {
+            bytes[..8].copy_from_slice(&self.general[register.number()]);
+            return bytes;
+        }
         let size = register.size();
         if register.is_gpr() {
             let offset = offset(register);
@@ -638,19 +643,21 @@ impl<D: Domain> Machine<D> {
 
     /// Sets all registers and the stack to arbitrary public values, as if an unrelated program had run.
     pub fn clear_scratch(&mut self) {
+        static ARBITRARY: LazyLock<Vec<u8>> = LazyLock::new(|| (0..72 * 64).map(arbitrary).collect());
+        let (registers, masks) = ARBITRARY.as_chunks::<64>().0.split_at(64);
         for (index, register) in self.general.iter_mut().enumerate() {
-            *register = from_fn(|place| D::constant(arbitrary(64 * index + place)));
+            *register = from_fn(|place| D::constant(registers[index][place]));
         }
         for (index, register) in self.vectors.iter_mut().enumerate() {
-            *register = from_fn(|place| D::constant(arbitrary(64 * (32 + index) + place)));
+            *register = registers[32 + index].map(D::constant);
         }
         for (index, register) in self.masks.iter_mut().enumerate() {
-            *register = from_fn(|place| D::constant(arbitrary(64 * (64 + index) + place)));
+            *register = from_fn(|place| D::constant(masks[index][place]));
         }
-        if self.lowest < STACK_END {
-            self.memory.remove(STACK_END - STACK as u64);
-            self.memory.add(stack());
-        }
+        // The bytes below the lowest one that the program has written have not changed.
+        let start = STACK_END - STACK as u64;
+        let from = (self.lowest.max(start) - start) as usize;
+        self.memory.restore(start, from, |place| D::constant(arbitrary(place)));
         self.lowest = STACK_END;
     }
 }

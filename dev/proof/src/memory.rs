@@ -154,6 +154,17 @@ impl<D: Domain> Memory<D> {
         Ok(())
     }
 
+    /// Sets the bytes of the region that starts at `base`, from offset `from` on, to the values of a function of their offsets. Afterwards, no
+    /// instruction counts as their writer.
+    pub fn restore(&mut self, base: u64, from: usize, value: impl Fn(usize) -> D::Byte) {
+        let Some(region) = self.regions.iter_mut().find(|region| region.base == base) else { return };
+        if from < region.bytes.len() {
+            let bytes = &mut Rc::make_mut(&mut region.bytes)[from..];
+            bytes.iter_mut().zip(from..).for_each(|(byte, place)| *byte = value(place));
+            Rc::make_mut(&mut region.writers)[from..].fill(0);
+        }
+    }
+
     /// Applies a function to the bytes of each region that differs in a copy of this memory.
     pub fn combine(&mut self, other: &Memory<D>, mut function: impl FnMut(&mut [D::Byte], &[D::Byte])) {
         for (region, other) in self.regions.iter_mut().zip(&other.regions) {

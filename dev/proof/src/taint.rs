@@ -36,12 +36,17 @@ fn put(number: Number, lane: &mut [Tainted]) {
     }
 }
 
-/// The bits of a function of three bits, for eight bits at once.
-fn minterms(table: u8, x: u8, y: u8, z: u8) -> u8 {
-    (0..8).filter(|term| table >> term & 1 == 1).fold(0, |sum, term| {
-        let part = |bit: u8, input: u8| if term >> bit & 1 == 1 { input } else { !input };
-        sum | part(2, x) & part(1, y) & part(0, z)
-    })
+/// The bits of a function of three bits, for eight bits at once. The value for x, y and z is bit 4x + 2y + z of `table`.
+#[inline]
+fn function_of_three(table: u8, x: u8, y: u8, z: u8) -> u8 {
+    let of_z = |bits: u8| match bits & 3 {
+        0 => 0,
+        1 => !z,
+        2 => z,
+        _ => 0xff,
+    };
+    let of_y = |bits: u8| y & of_z(bits >> 2) | !y & of_z(bits);
+    x & of_y(table >> 4) | !x & of_y(table)
 }
 
 impl Domain for Taint {
@@ -72,9 +77,13 @@ impl Domain for Taint {
     }
 
     fn ternary(&mut self, table: u8, x: Tainted, y: Tainted, z: Tainted) -> Tainted {
-        let value = minterms(table, x.value, y.value, z.value);
+        let value = function_of_three(table, x.value, y.value, z.value);
         if x.secret | y.secret | z.secret == 0 {
             return Self::constant(value);
+        }
+        // If all bits of the inputs are secret, all bits of the result are, unless the function is constant.
+        if x.secret & y.secret & z.secret == 0xff {
+            return self.opaque(value, if matches!(table, 0 | 0xff) { 0 } else { 0xff });
         }
         // A bit is secret if it is 1 for some values of the secret inputs and 0 for others.
         let (mut ones, mut zeros) = (0, 0);
@@ -82,7 +91,7 @@ impl Domain for Taint {
             let input = |bit: u8, input: Tainted| {
                 if values >> bit & 1 == 1 { input.value | input.secret } else { input.value & !input.secret }
             };
-            let result = minterms(table, input(2, x), input(1, y), input(0, z));
+            let result = function_of_three(table, input(2, x), input(1, y), input(0, z));
             ones |= result;
             zeros |= !result;
         }

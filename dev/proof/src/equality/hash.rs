@@ -8,7 +8,9 @@
 //! linear combination of such products and inputs, or has no known meaning.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
 
 use super::cipher::{Block, times_x};
 use crate::symbols::definition::{POLYVAL, reduced};
@@ -58,9 +60,9 @@ fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
 /// The blocks whose meaning is known, in echelon form.
 #[derive(Default)]
 struct Known {
-    rows: HashMap<Place, (Vec<Place>, Meaning)>,
+    rows: FxHashMap<Place, (Vec<Place>, Meaning)>,
     /// The meaning of blocks that have been looked up.
-    found: RefCell<HashMap<Vec<Bit>, Meaning>>,
+    found: RefCell<FxHashMap<Vec<Bit>, Meaning>>,
     /// The index of a bit that is not compared.
     ignored: Option<usize>,
 }

@@ -83,5 +83,6 @@ impl<D: Domain> Machine<D> {
         for (flag, other) in flags.all().into_iter().zip(others.all()) {
             flag.secret |= flag != other;
         }
+        self.lowest = self.lowest.min(other.lowest);
     }
 }

@@ -143,8 +143,13 @@ impl<D: Domain> Machine<D> {
 }
 
 /// A value of `size` bytes with zeros above it.
+#[inline(always)]
 pub(super) fn filled<D: Domain>(size: usize, mut byte: impl FnMut(usize) -> D::Byte) -> Bytes<D> {
-    std::array::from_fn(|place| if place < size { byte(place) } else { D::constant(0) })
+    let mut bytes = [D::constant(0); 64];
+    for (place, result) in bytes[..size].iter_mut().enumerate() {
+        *result = byte(place);
+    }
+    bytes
 }
 
 /// True if a memory operand must be aligned to its size: for moves whose names say so, and for operands of 16 bytes in the encoding of SSE

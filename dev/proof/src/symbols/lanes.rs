@@ -6,21 +6,20 @@
 //! their expressions would be longer than the names. The expressions are used only in products with the modulus of a field, by which code
 //! reduces the result of another product.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::table::{Bit, ONE, Table, ZERO};
 
-/// An atom at a bit of a vector. The low 8 bits contain the index of the bit, and the higher bits contain the atom. A vector is a sum
+/// An atom at a bit of a vector. The low 32 bits contain the atom, and the higher bits contain the index of the bit. A vector is a sum
 /// of such places in ascending order.
 pub type Place = u64;
 
-/// The places of the bits of a vector of at most 256 bits.
+/// The places of the bits of a vector.
 pub fn places(table: &Table, bits: impl IntoIterator<Item = Bit>) -> Vec<Place> {
     let mut places = Vec::new();
     for (index, bit) in bits.into_iter().enumerate() {
-        places.extend(table.atoms(bit).iter().map(|atom| u64::from(*atom) << 8 | index as u64));
+        places.extend(table.atoms(bit).iter().map(|atom| (index as u64) << 32 | u64::from(*atom)));
     }
-    places.sort_unstable();
     places
 }
 
@@ -50,13 +49,13 @@ pub fn sum_of_sorted<T: Ord + Copy>(x: &[T], y: &[T]) -> Vec<T> {
 #[derive(Clone, Default)]
 pub(super) struct Lanes {
     /// Each lane of the basis by its last place, in echelon form, with its number.
-    pub(super) rows: HashMap<Place, (Vec<Place>, u32)>,
+    pub(super) rows: FxHashMap<Place, (Vec<Place>, u32)>,
     /// For each lane that has been looked up: the numbers of the lanes of the basis whose sum is this lane.
-    pub(super) known: HashMap<[Bit; 64], Vec<u32>>,
+    pub(super) known: FxHashMap<[Bit; 64], Vec<u32>>,
     /// The coefficients of the product of two lanes of the basis.
-    pub(super) products: HashMap<(u32, u32), [Bit; 127]>,
+    pub(super) products: FxHashMap<(u32, u32), [Bit; 127]>,
     /// The names of the bits of each lane of the basis that has been multiplied by a constant.
-    pub(super) names: HashMap<u32, [Bit; 64]>,
+    pub(super) names: FxHashMap<u32, [Bit; 64]>,
 }
 
 /// The lanes by which code multiplies to reduce a product: parts of the modulus of POLYVAL's field (RFC 8452, section 3) and of the

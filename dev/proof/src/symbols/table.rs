@@ -1,10 +1,10 @@
 //! The table of expressions.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::lanes::{Lanes, is_modulus, sum_of_sorted};
 use crate::aes;
@@ -32,18 +32,22 @@ pub struct Table {
     index: FxHashMap<u64, Bit>,
     next: Atom,
     /// The S-box of bytes, and the inverse S-box.
-    boxes: [HashMap<Symbol, Symbol>; 2],
+    boxes: [FxHashMap<Symbol, Symbol>; 2],
+    /// MixColumns of columns, and its inverse.
+    mixed: [FxHashMap<[Symbol; 4], [Symbol; 4]>; 2],
+    /// Sums of two expressions.
+    sums: FxHashMap<(Bit, Bit), Bit>,
     /// Products of two bits.
-    products: HashMap<(Bit, Bit), Bit>,
+    products: FxHashMap<(Bit, Bit), Bit>,
     /// The highest bits of sums of a lane and a constant, which depend on the bits below.
-    offsets: HashMap<(Vec<Bit>, u64), Bit>,
+    offsets: FxHashMap<(Vec<Bit>, u64), Bit>,
     /// The lane and the constant of each sum.
-    bases: HashMap<Vec<Bit>, (Vec<Bit>, u64)>,
+    bases: FxHashMap<Vec<Bit>, (Vec<Bit>, u64)>,
     /// Lanes of carry-less products.
     pub(super) lanes: Lanes,
     /// Pairs of blocks that have been multiplied, in the order of the first product.
     multiplied: Vec<[[Symbol; 16]; 2]>,
-    are_multiplied: HashSet<[[Symbol; 16]; 2]>,
+    are_multiplied: FxHashSet<[[Symbol; 16]; 2]>,
     /// The watched atoms. For each of them, `others` contains the first other expression to which the atom was added, if the sum is not an
     /// input of an S-box.
     watched: Range<Atom>,
@@ -59,12 +63,14 @@ impl Default for Table {
             index: FxHashMap::default(),
             next: 1,
             boxes: Default::default(),
-            products: HashMap::new(),
-            offsets: HashMap::new(),
-            bases: HashMap::new(),
+            mixed: Default::default(),
+            sums: FxHashMap::default(),
+            products: FxHashMap::default(),
+            offsets: FxHashMap::default(),
+            bases: FxHashMap::default(),
             lanes: Lanes::default(),
             multiplied: Vec::new(),
-            are_multiplied: HashSet::new(),
+            are_multiplied: FxHashSet::default(),
             watched: 0..0,
             others: BTreeMap::new(),
             scratch: Vec::new(),
@@ -138,8 +144,14 @@ impl Table {
             (ZERO, other) | (other, ZERO) => other,
             _ if x == y => ZERO,
             _ => {
-                let sum = sum_of_sorted(self.atoms(x), self.atoms(y));
-                self.intern(&sum)
+                let key = (x.min(y), x.max(y));
+                if let Some(sum) = self.sums.get(&key) {
+                    return *sum;
+                }
+                let atoms = sum_of_sorted(self.atoms(x), self.atoms(y));
+                let sum = self.intern(&atoms);
+                self.sums.insert(key, sum);
+                sum
             }
         }
     }
@@ -300,12 +312,16 @@ impl Table {
     pub(crate) fn mix_column(&mut self, column: [Symbol; 4], inverse: bool) -> [Symbol; 4] {
         use std::sync::LazyLock;
         static SOURCES: LazyLock<[[Vec<usize>; 32]; 2]> = LazyLock::new(|| [mixing(false), mixing(true)]);
+        if let Some(mixed) = self.mixed[usize::from(inverse)].get(&column) {
+            return *mixed;
+        }
         let bits = column.as_flattened();
         let mut mixed = [[ZERO; 8]; 4];
         for (bit, sources) in mixed.as_flattened_mut().iter_mut().zip(&SOURCES[usize::from(inverse)]) {
             let terms: Vec<Bit> = sources.iter().map(|place| bits[*place]).collect();
             *bit = self.sum(&terms);
         }
+        self.mixed[usize::from(inverse)].insert(column, mixed);
         mixed
     }
 

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use super::*;
 use crate::symbols::Symbols;
 use crate::taint::{Taint, Tainted};
@@ -52,8 +54,8 @@ pub(crate) fn extend(table: &Table, values: &mut Values) {
             .filter_map(|(places, lane)| {
                 let mut sum = 0u64;
                 for place in places {
-                    let value = values.get(&((place >> 8) as Atom))?;
-                    sum ^= u64::from(*value) << (place & 0xff);
+                    let value = values.get(&(*place as Atom))?;
+                    sum ^= u64::from(*value) << (place >> 32);
                 }
                 Some((*lane, sum))
             })
