@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo};
 use lockstep_core::stack;
-use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_core::work::{FusedAead, Operation, Pass, Task, Work};
 use lockstep_core::{KeySize, Result};
 
 pub use crate::host::CPU;
@@ -100,8 +100,7 @@ impl Device for Cpu {
             return Err(work.task.operation().unsupported_by(name));
         };
         // The task is passed by reference, because a copy that follows the stores of its fields has to wait for them.
-        run(any, &mut work.task, self.threads)?;
-        Ok(Completion::Done)
+        run(any, &mut work.task, self.threads).map(|()| Completion::Done)
     }
 }
 
@@ -114,7 +113,7 @@ pub(crate) fn run(kernel: AnyKernel, task: &mut Task<'_, '_>, threads: usize) ->
 
 /// Overwrites the stack that a task has used. Serial passes leave their registers and texts there, and so does `cpu/soft`. On x86-64,
 /// `make prove` has shown that parallel passes and fused AEADs of kernels with AES instructions leave nothing secret, except `cpu/vaes256`
-/// in CTR: at most four bytes, which may be plaintext. This holds for builds with link-time optimisation; in a development build, XTS leaves
+/// in CTR: at most four bytes, which may be plaintext, and `cpu/aesni` in GCM-SIV of several messages: one register. This holds for builds with link-time optimisation; in a development build, XTS leaves
 /// a round key, so the stack is wiped after XTS too. The stack of other processors is not searched. The expansion of a key is not included,
 /// since [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
 fn wipe_stack_of(kernel: AnyKernel, task: &Task<'_, '_>) {
@@ -122,6 +121,7 @@ fn wipe_stack_of(kernel: AnyKernel, task: &Task<'_, '_>) {
         // A step of many messages has their keys and blocks on the stack.
         Task::Pass(pass, segments) if pass.is_serial() && segments.len() > 4 => stack::wipe::<8>(),
         Task::Pass(pass, _) if pass.is_serial() => stack::wipe::<4>(),
+        Task::Fused(FusedAead::GcmSivSeal | FusedAead::GcmSivOpen, [_, _, ..]) => stack::wipe::<4>(),
         Task::Pass(Pass::XtsEncrypt | Pass::XtsDecrypt, _) => stack::wipe::<2>(),
         _ if cfg!(not(target_arch = "x86_64")) || matches!(kernel, AnyKernel::Soft(_)) => stack::wipe::<4>(),
         _ => {}
