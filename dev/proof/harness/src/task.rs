@@ -9,7 +9,8 @@ use lockstep_cpu::inline::{Block, InlineKernel};
 
 use crate::bytes;
 
-/// A message of a task. `tweak_key` is null except for XTS. `src` equals `dst` if the message is processed in place.
+/// A message of a task. `tweak_key` is null except for XTS. `src` equals `dst` if the message is processed in place. Consecutive messages with
+/// the same pointer `key` share a key.
 #[repr(C)]
 pub struct Message {
     key: *const u8,
@@ -48,7 +49,7 @@ unsafe fn data<'a>(message: &Message, reads_only: bool) -> Result<Data<'a>, Erro
 unsafe fn segment<'a>(
     pass: Pass,
     message: &Message,
-    (key, tweak_key): &'a (Key, Option<Key>),
+    (key, tweak_key): &'a Keys,
 ) -> Result<Segment<'a>, Error> {
     let tweak = tweak_key.as_ref().map(|key| Tweak { key, position: 0 });
     // SAFETY: the caller guarantees the conditions of `# Safety`.
@@ -56,19 +57,26 @@ unsafe fn segment<'a>(
     Ok(Segment { key, tweak, state, data })
 }
 
-/// The keys of a message.
+/// The key and the tweak key of messages.
+type Keys = (Key, Option<Key>);
+
+/// The keys of messages, and for each message the index of its keys.
 ///
 /// # Safety
 /// As for [`data`].
-unsafe fn keys(message: &Message) -> Result<(Key, Option<Key>), Error> {
-    // SAFETY: the caller guarantees the conditions of `# Safety`.
-    unsafe {
-        let key = |place: *const u8| Key::new(bytes(place, message.key_len));
-        Ok((
-            key(message.key)?,
-            if message.tweak_key.is_null() { None } else { Some(key(message.tweak_key)?) },
-        ))
+unsafe fn keys(messages: &[Message]) -> Result<(Vec<Keys>, Vec<usize>), Error> {
+    let mut keys = Vec::with_capacity(messages.len());
+    let mut indices = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        if index == 0 || message.key != messages[index - 1].key {
+            // SAFETY: the caller guarantees the conditions of `# Safety`.
+            let key = |place: *const u8| unsafe { Key::new(bytes(place, message.key_len)) };
+            let tweak_key = (!message.tweak_key.is_null()).then(|| key(message.tweak_key)).transpose()?;
+            keys.push((key(message.key)?, tweak_key));
+        }
+        indices.push(keys.len() - 1);
     }
+    Ok((keys, indices))
 }
 
 /// Runs the pass of this index in `Pass::ALL`. Returns false on an error.
@@ -87,10 +95,11 @@ pub unsafe extern "C" fn proof_pass(
         // SAFETY: the caller guarantees the conditions of `# Safety`.
         let messages = unsafe { slice::from_raw_parts(messages, count) };
         // SAFETY: the caller guarantees the conditions of `# Safety`.
-        let keys = messages.iter().map(|message| unsafe { keys(message) }).collect::<Result<Vec<_>, _>>()?;
-        // SAFETY: the caller guarantees the conditions of `# Safety`.
-        let segments =
-            messages.iter().zip(&keys).map(|(message, keys)| unsafe { segment(pass, message, keys) });
+        let (keys, indices) = unsafe { keys(messages)? };
+        let segments = messages.iter().zip(indices).map(|(message, index)| {
+            // SAFETY: the caller guarantees the conditions of `# Safety`.
+            unsafe { segment(pass, message, &keys[index]) }
+        });
         kernel.run(Task::Pass(pass, &mut segments.collect::<Result<Vec<_>, _>>()?))
     };
     run().is_ok()
@@ -113,9 +122,10 @@ pub unsafe extern "C" fn proof_fused(
         // SAFETY: the caller guarantees the conditions of `# Safety`.
         let messages = unsafe { slice::from_raw_parts(messages, count) };
         // SAFETY: the caller guarantees the conditions of `# Safety`.
-        let keys = messages.iter().map(|message| unsafe { keys(message) }).collect::<Result<Vec<_>, _>>()?;
+        let (keys, indices) = unsafe { keys(messages)? };
         let mut work = Vec::with_capacity(count);
-        for (message, (key, _)) in messages.iter().zip(&keys) {
+        for (message, index) in messages.iter().zip(indices) {
+            let (key, _) = &keys[index];
             // SAFETY: the caller guarantees that `state` points to two blocks: the nonce, and the tag.
             let (nonce, tag) = unsafe { (bytes(message.state.cast(), 12), &mut *message.state.add(1)) };
             // SAFETY: the caller guarantees the conditions of `# Safety`.

@@ -81,7 +81,7 @@ pub(crate) fn parameters(operation: Operation, index: usize) -> (usize, [usize; 
     // If the length of the IV is not 12 bytes, GCM computes the first counter block with the key, so the counter is secret.
     let iv_len = match operation {
         Operation::Gcm(_) => [12, 1, 16, 60][index % 4],
-        Operation::Ocb(_) => [12, 1, 15][index % 3],
+        Operation::Ocb(_) => [12, 1, 15, 6, 3][index % 5],
         _ => 12,
     };
     let tag_len = if operation.is_ocb() && !operation.encrypts() { [16, 8, 1, 12][index % 4] } else { 16 };
@@ -214,8 +214,12 @@ fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -
         let is_copied =
             if operation.is_whole() { is_shared && index % 2 == 1 } else { !is_plain && index % 8 == 1 };
         let is_reused = !is_plain && index % 4 == 2 && !operation.is_whole();
-        let (iv, aad, plaintext) =
+        let (mut iv, aad, plaintext) =
             (session.sample(iv_len, 7), session.sample(aad_len, 8), session.sample(len, 3));
+        // The last six bits of the nonce of OCB3 are a number of bits to shift by.
+        if let (true, Some(last)) = (operation.is_ocb() && index % 4 == 3, iv.last_mut()) {
+            *last &= 0xc0;
+        }
         let (ciphertext, tag) = if operation.is_ocb() {
             ocb::seal(aes, &iv, &aad, &plaintext, tag_len)
         } else {

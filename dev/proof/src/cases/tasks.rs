@@ -1,5 +1,5 @@
-//! Tasks of the backend interface: passes and fused AEADs over several messages, each with its own key. The call of a task is the same for
-//! both domains. This module also runs tasks with secret values.
+//! Tasks of the backend interface: passes and fused AEADs over several messages with one key or with different keys. The call of a task is
+//! the same for both domains. This module also runs tasks with secret values.
 
 use lockstep_reference::{Aes, Block, gcm, gcm_siv, ocb, xts};
 
@@ -93,8 +93,14 @@ pub(crate) fn call<D: Domain>(
         let mut place = |part, bytes: &Vec<D::Byte>, is_writable| {
             session.buffer(buffer(part, index), bytes.clone(), is_writable)
         };
-        let (key_place, state) = (place(0, key, false), place(2, state, writes_state));
-        let tweak_key = if tweak_key.is_empty() { 0 } else { place(1, tweak_key, false) };
+        let state = place(2, state, writes_state);
+        let owner = key_owner(messages.len(), index);
+        let mut key_place = |part, bytes: &Vec<D::Byte>| match bytes.len() {
+            0 => 0,
+            _ if owner == index => place(part, bytes, false),
+            _ => buffer(part, owner).address(),
+        };
+        let [key_place, tweak_key] = [(0, key), (1, tweak_key)].map(|(part, bytes)| key_place(part, bytes));
         let aad_place = if function == "proof_fused" { place(5, aad, false) } else { 0 };
         let (from, to) = if only_reads {
             let place = place(4, data, false);
@@ -124,29 +130,35 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
         shapes.extend([vec![round(16)], vec![round(47)]]);
     }
     if is_serial {
+        let is_cfb8 = mode.starts_with("CFB8 ");
+        let step = if is_cfb1 || is_cfb8 { 1 } else { 16 };
         if !is_cfb1 {
             // After a step, the second of three messages has ended, and the third has as many steps as its index.
-            let step = if mode.starts_with("CFB8 ") { 1 } else { 16 };
             shapes.push(vec![2 * step, step, 2 * step]);
         }
-        let short = match unit {
+        let shortest = match unit {
             _ if is_cfb1 => 1,
-            1 => 11,
+            1 if is_cfb8 => 11,
+            1 => 43,
             _ => 48,
         };
-        // The position of the shortest message varies with the number of messages.
-        shapes.extend(
-            [1, 2, 3, 5, 8, 9, 15, 16, 17, 33].map(|count| {
-                (0..count).map(|index| round(short + unit * ((count + index) * 5 % 4))).collect()
-            }),
-        );
+        shapes.extend([1, 2, 3, 5, 8, 9, MIXED, 16, 17, SHARED, 33].map(|count| {
+            // The position of the shortest message varies with the number of messages. Of an even number, only the last message is the
+            // shortest.
+            let more = |index| match count % 2 {
+                0 if index + 1 == count => 0,
+                0 => 1 + index % 3,
+                _ => (count + index) % 4,
+            };
+            (0..count).map(|i| round(shortest + step * more(i) + step / 16 * (i % 4))).collect()
+        }));
         return shapes;
     }
     shapes.push(vec![round(step + 16), 0, round(2 * step + 31), round(37)]);
     // Two messages of a block: the kernels of GCM encrypt four blocks for their hash keys and masks, and then two of keystream.
     shapes.push(vec![round(16); 2]);
     // Kernels interleave up to eight messages. They process the remaining messages in smaller groups.
-    for count in [5, 6, MIXED, 17] {
+    for count in [5, PARTLY_SHARED, MIXED, 17, SHARED] {
         shapes.push((0..count).map(|index| round(16 * (index % 5) + index)).collect());
     }
     if extent == Extent::Full {
@@ -155,17 +167,30 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     shapes
 }
 
-/// If a task has this number of messages, its keys have different sizes.
-const MIXED: usize = 7;
+/// The messages of a task of this many messages have keys of different sizes.
+pub(crate) const MIXED: usize = 15;
+/// The messages of a task of this many messages have one key.
+pub(crate) const SHARED: usize = 20;
+/// In a task of this many messages, three messages have the same key. Each of the messages before and after them has a key of its own.
+const PARTLY_SHARED: usize = 6;
+
+/// The index of the first message that has the key of a message in a task of `count` messages.
+pub(crate) fn key_owner(count: usize, index: usize) -> usize {
+    match count {
+        SHARED => 0,
+        PARTLY_SHARED if (2..5).contains(&index) => 2,
+        _ => index,
+    }
+}
 
 /// The size of the key of a message in a task of `count` messages.
 fn key_len(group: Group, count: usize, index: usize) -> usize {
-    let sizes = [16, 24, 32];
     if count != MIXED || group.operation.takes_hash_key() {
         return group.key_len;
     }
-    // Two consecutive keys have the same size, so that kernels have messages to interleave.
-    sizes[(group.key_len / 8 + index / 2) % sizes.len()]
+    // One key of a size, then two, three, four and five keys of the same size. Kernels expand up to four such keys at once.
+    let run = (1..).find(|run| index < run * (run + 1) / 2).expect("the runs grow");
+    [16, 24, 32][(group.key_len / 8 + run) % 3]
 }
 
 /// Runs the pass or the fused AEAD of a group.
@@ -232,7 +257,8 @@ fn run_pass(
     let mode = pass.mode();
     let (mut messages, mut results) = (Vec::new(), Vec::new());
     for (index, len) in lens.iter().enumerate() {
-        let key = session.sample(key_len(group, lens.len(), index), (5 + index) as u64);
+        let owner = key_owner(lens.len(), index);
+        let key = session.sample(key_len(group, lens.len(), index), (5 + owner) as u64);
         let tweak_key: Vec<u8> = match mode.next {
             Next::Tweak => key.iter().map(|byte| byte ^ 0x77).collect(),
             _ => Vec::new(),
@@ -298,7 +324,8 @@ fn run_fused(
     let seals = index.is_multiple_of(2);
     let (mut messages, mut results) = (Vec::new(), Vec::new());
     for (number, len) in lens.iter().enumerate() {
-        let key = session.sample(key_len(group, lens.len(), number), (5 + number) as u64);
+        let owner = key_owner(lens.len(), number);
+        let key = session.sample(key_len(group, lens.len(), number), (5 + owner) as u64);
         let plaintext = session.sample(*len, (3 + number) as u64);
         let (nonce, aad) = (session.sample(12, (40 + number) as u64), session.sample(number * 19 % 70, 8));
         let nonce: [u8; 12] = nonce.try_into().expect("12 bytes");

@@ -100,8 +100,7 @@ impl Device for Cpu {
             return Err(work.task.operation().unsupported_by(name));
         };
         // The task is passed by reference, because a copy that follows the stores of its fields has to wait for them.
-        run(any, &mut work.task, self.threads)?;
-        Ok(Completion::Done)
+        run(any, &mut work.task, self.threads).map(|()| Completion::Done)
     }
 }
 

@@ -156,6 +156,13 @@ impl<K: Kernel> Polyval<'_, K> {
         self.hash.pad();
     }
 
+    /// Adds plaintext. Before that, computes the powers of H for the rest of the message: afterwards, a register may hold the last bytes of
+    /// the text, and a function that computes powers may push it.
+    fn absorb_text(&mut self, text: &[u8]) {
+        self.key.hash_key((self.hash.len + text.len()).div_ceil(16) + 1);
+        self.hash.absorb(&mut self.key, text);
+    }
+
     /// Adds the rest of the plaintext, and writes the tag, from the lengths of additional data and plaintext in bytes (RFC 8452,
     /// section 4).
     fn tag(&mut self, text: &[u8], (aad, data): (usize, usize), nonce: &[u8; 12], tag: &mut Block) {
@@ -166,7 +173,7 @@ impl<K: Kernel> Polyval<'_, K> {
                 self.hash.flush(&mut self.key);
                 (text, &mut self.hash.state[0])
             } else {
-                self.hash.absorb(&mut self.key, text);
+                self.absorb_text(text);
                 self.hash.pad();
                 self.hash.take()
             };
@@ -193,6 +200,6 @@ impl<K: Kernel> Polyval<'_, K> {
         let (dst, len) = (data.dst(), data.len());
         kernel.ctr_little32(schedule, &mut counter[0], data);
         // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
-        self.hash.absorb(&mut self.key, unsafe { std::slice::from_raw_parts(dst, len) });
+        self.absorb_text(unsafe { std::slice::from_raw_parts(dst, len) });
     }
 }

@@ -2,13 +2,16 @@
 //! defines the vectors `V` and `Chains`, the hash key `Hash`, and the constants that the macros use.
 
 /// Defines safe methods of a kernel. Each method calls a function with the target features that the token proves. After the call, an
-/// expression may wipe the secrets that the compiler has copied to the stack.
+/// expression may wipe the secrets that the compiler has copied to the stack. If the condition after `unless` holds, nothing is called.
 macro_rules! entries {
     ($features:literal,
-        $(fn $entry:ident($($arg:ident: $type:ty),*) { $($body:tt)* } $(then $wipe:expr;)?)*
+        $(fn $entry:ident($($arg:ident: $type:ty),*) $(unless $is_done:expr =>)? { $($body:tt)* } $(then $wipe:expr;)?)*
     ) => {
         $(#[inline]
         fn $entry(self, $($arg: $type),*) {
+            $(if $is_done {
+                return;
+            })?
             #[target_feature(enable = $features)]
             fn entry($($arg: $type),*) {
                 // SAFETY: this function has the target features of its vectors.
@@ -105,7 +108,9 @@ macro_rules! keys {
                     ghash::replace_key::<V, true>(single_stream::load_words(h), place);
                 }
             }
-            fn ensure_powers(key: &mut Hash, blocks: usize) { ghash::ensure_powers::<V>(key, blocks) }
+            fn ensure_powers(key: &mut Hash, blocks: usize) unless key.has_powers(blocks) => {
+                ghash::ensure_powers::<V>(key, blocks)
+            }
             fn gcm_key_into(key: &[u8], schedule: &mut Schedule, hash_key: &mut Hash) {
                 short_gcm::key_into::<V>(key, schedule, hash_key)
             }

@@ -51,6 +51,12 @@ impl<P> HashKey<P> {
         unsafe { zeroed() }
     }
 
+    /// True if the key has the powers for a call on this number of blocks.
+    #[inline(always)]
+    pub(super) fn has_powers(&self, blocks: usize) -> bool {
+        self.made == 8 || self.made * Self::BLOCKS >= blocks
+    }
+
     /// The powers from H^power on, in descending order.
     #[inline(always)]
     fn powers_from(&self, power: usize) -> *const RawBlock {
@@ -308,7 +314,7 @@ pub(super) unsafe fn replace_key<V: Vector, const GHASH: bool>(h: Single, place:
 pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Powers>, blocks: usize) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        while key.made < 8 && key.made * V::BLOCKS < blocks {
+        while !key.has_powers(blocks) {
             let known = key.made;
             let last = key.vector::<V>(known - 1);
             key.raise(2 * known);
