@@ -32,6 +32,7 @@ impl Lengths {
     ///
     /// # Errors
     /// [`Error::IvLength`].
+    #[inline]
     pub fn check_nonce(&self, mode: &'static str, got: usize) -> Result<()> {
         if self.contains(got) { Ok(()) } else { Err(Error::IvLength { mode, expected: self.words, got }) }
     }
@@ -40,6 +41,7 @@ impl Lengths {
     ///
     /// # Errors
     /// [`Error::TagLength`].
+    #[inline]
     pub fn check_tag(&self, mode: &'static str, got: usize) -> Result<()> {
         if self.contains(got) { Ok(()) } else { Err(Error::TagLength { mode, expected: self.words, got }) }
     }
@@ -56,6 +58,7 @@ pub const ALL_TAGS: Lengths = Lengths { ranges: &[1..=16], words: "1 to 16" };
 ///
 /// # Errors
 /// [`Error::TooLong`].
+#[inline]
 pub fn check_limit(mode: &'static str, what: &'static str, got: u64, limit: u64) -> Result<()> {
     if got <= limit { Ok(()) } else { Err(Error::TooLong { mode, what, limit }) }
 }

@@ -175,6 +175,7 @@ impl FusedAead {
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].
+    #[inline]
     pub fn check_lengths(self, message: &AeadMessage<'_>) -> Result<()> {
         let (mode, nonces, tags, _, most_aad) = self.limits();
         nonces.check_nonce(mode, message.nonce.len())?;
@@ -187,12 +188,14 @@ impl FusedAead {
     ///
     /// # Errors
     /// [`Error::TooLong`].
+    #[inline]
     pub fn check_data_len(self, len: usize) -> Result<()> {
         let (mode, _, _, most_data, _) = self.limits();
         check_limit(mode, "data", len as u64, most_data)
     }
 
     /// The name, the lengths of nonces and tags, and the maximum lengths of data and associated data in bytes.
+    #[inline]
     const fn limits(self) -> (&'static str, Lengths, Lengths, u64, u64) {
         use FusedAead::*;
         match self {

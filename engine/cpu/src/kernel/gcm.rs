@@ -1,4 +1,8 @@
 //! The parts of GCM's state that kernels read and advance.
+#![cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "only the kernels of `vectors` use some of the fields")
+)]
 
 use super::Block;
 use super::wiped::Wiped;
@@ -30,18 +34,10 @@ pub struct GcmCounter {
     /// A counter that was derived with the hash key reveals the hash key.
     pub(crate) block: Wiped<1>,
     /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
-    #[cfg_attr(
-        not(any(target_arch = "x86_64", target_arch = "aarch64")),
-        allow(dead_code, reason = "only the fused loops of `vectors` have such branches")
-    )]
     pub(crate) is_public: bool,
 }
 
 /// The state of a message that [`Kernel::gcm_short`](super::Kernel::gcm_short) uses.
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    allow(dead_code, reason = "only the kernels of `vectors` have the function")
-)]
 pub struct Progress<'m> {
     /// If a mask is given, `counter` is J0, and J0 is encrypted into the mask first.
     pub(crate) mask: Option<&'m mut Block>,

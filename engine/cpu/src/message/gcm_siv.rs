@@ -68,7 +68,7 @@ fn run_group<K: Kernel, const MOST: usize>(
     kernel.expand_each(&keys[..count], schedules);
     let mut hashes = schedules.iter().zip(hash_keys).map(|(schedule, hash_key)| {
         let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
-        Polyval { key, hash: Hash::EMPTY, hashed: 0 }
+        Polyval { key, hash: Hash::new(), hashed: 0 }
     });
     let (mut messages, mut next) = (messages, hashes.next());
     while let (Some((message, later)), Some(mut polyval)) = (messages.split_first_mut(), next) {
@@ -187,8 +187,7 @@ impl<K: Kernel> Polyval<'_, K> {
 
     /// Decrypts the data of a message and adds the plaintext.
     fn decrypt(&mut self, tag: &Block, mut data: Span<'_>) {
-        let mut counter = first_counter(tag);
-        let (kernel, schedule) = (self.key.kernel, self.key.schedule);
+        let (kernel, schedule, mut counter) = (self.key.kernel, self.key.schedule, first_counter(tag));
         if K::GCM_SIV_STEP > 0 && data.len() >= K::GCM_SIV_STEP {
             let at = data.len() / K::GCM_SIV_STEP * K::GCM_SIV_STEP;
             let (steps, rest) = data.split_at(at);

@@ -61,10 +61,7 @@ pub(crate) struct Hash<const GHASH: bool> {
 }
 
 impl<const GHASH: bool> Hash<GHASH> {
-    /// The hash of no bytes.
-    pub(super) const EMPTY: Self = Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 };
-
-    /// The same value as [`Hash::EMPTY`], made by a function: see [`State::idle`](super::gcm::State::idle).
+    /// The hash of no bytes. It is made by a function: see [`State::idle`](super::gcm::State::idle).
     #[inline]
     pub(super) fn new() -> Self {
         Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 }
@@ -74,7 +71,7 @@ impl<const GHASH: bool> Hash<GHASH> {
     #[inline]
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.state.copy_from_slice(&other.state[..]);
-        self.bytes()[..other.len].copy_from_slice(other.pending());
+        self.bytes()[..other.len].copy_from_slice(&other.pending.as_flattened()[..other.len]);
         self.len = other.len;
     }
 
@@ -88,11 +85,6 @@ impl<const GHASH: bool> Hash<GHASH> {
     #[inline(always)]
     fn bytes(&mut self) -> &mut [u8] {
         self.pending.as_flattened_mut()
-    }
-
-    #[inline(always)]
-    fn pending(&self) -> &[u8] {
-        &self.pending.as_flattened()[..self.len]
     }
 
     /// Removes the pending bytes and returns them, with the state. The caller must hash them into the state.
@@ -165,6 +157,9 @@ impl<const GHASH: bool> Hash<GHASH> {
     /// Adds any number of bytes; whole blocks are hashed when they no longer fit into the pending bytes.
     #[inline]
     pub(super) fn absorb<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         if self.len + bytes.len() <= PENDING {
             return self.append(bytes);
         }

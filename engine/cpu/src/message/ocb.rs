@@ -26,12 +26,6 @@ pub(crate) struct OcbKeys<'k, K: Kernel> {
     pub(crate) masks: &'k OcbKey,
 }
 
-impl<K: Kernel> OcbKeys<'_, K> {
-    fn encrypt_block(&self, block: &mut Block) {
-        self.kernel.encrypt_block(self.schedule, block);
-    }
-}
-
 /// The state of a message. The caller checks the lengths of nonce and tag.
 #[derive(Default)]
 pub(crate) struct State {
@@ -60,7 +54,7 @@ impl State {
         let (block, bottom) = nonce_block_of_number(number, nonce.len(), tag_len);
         let mut ktop = Wiped::<1>::zero();
         ktop[0] = block;
-        key.encrypt_block(&mut ktop[0]);
+        key.kernel.encrypt_block(key.schedule, &mut ktop[0]);
         *self = State::default();
         self.data.offset[0] = first_offset(&ktop[0], bottom);
     }
@@ -102,7 +96,7 @@ impl State {
         debug_assert!((1..=15).contains(&len), "a partial block");
         xor(&mut self.data.offset[0], &key.masks.masks.star);
         let mut pad = self.data.offset.clone();
-        key.encrypt_block(&mut pad[0]);
+        key.kernel.encrypt_block(key.schedule, &mut pad[0]);
         // SAFETY: the span is valid for reads and writes of its length, which is less than 16.
         let (text, result) = unsafe {
             let text = partial::load(data.src(), len);
@@ -122,7 +116,7 @@ impl State {
         *tag = self.data.checksum[0];
         xor(tag, &self.data.offset[0]);
         xor(tag, &key.masks.masks.dollar);
-        key.encrypt_block(tag);
+        key.kernel.encrypt_block(key.schedule, tag);
         xor(tag, &hash[0]);
     }
 }
@@ -141,6 +135,9 @@ struct AadHash {
 impl AadHash {
     /// Adds associated data.
     fn update<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, mut bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         if self.partial_len > 0 {
             let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial_len));
             self.partial[0][self.partial_len..][..head.len()].copy_from_slice(head);
@@ -185,7 +182,7 @@ impl AadHash {
             sum[self.partial_len] = 0x80;
             xor(sum, &self.offset[0]);
             xor(sum, &key.masks.masks.star);
-            key.encrypt_block(sum);
+            key.kernel.encrypt_block(key.schedule, sum);
         }
         xor(sum, &self.sum[0]);
     }

@@ -70,11 +70,11 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
     /// hashes the text of another message, by loads.
     const KEEPS_TEXT: bool = V::BLOCKS == 4;
 
-    /// The state of a step. With 16 registers, the state stays in memory, where [`crypt`] wipes it. Without this function,
-    /// the compiler would copy some of it to the stack.
+    /// The state of a step. With 16 registers, and for steps that are not aligned and hold their input, the state stays in memory, where
+    /// [`crypt`] wipes it. Without this function, the compiler would copy some of it to the stack.
     #[inline(always)]
     fn in_place(&mut self) -> &mut Self {
-        if V::REGISTERS == 32 { self } else { in_memory(self) }
+        if V::REGISTERS == 32 && (ALIGNED || !GHASH || V::BLOCKS < 4) { self } else { in_memory(self) }
     }
 
     /// The counter blocks of the next step, XORed with the first round key.
@@ -122,11 +122,6 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
             let keys = this.keys.opaque();
             let zero = this.modulus.xor(this.modulus);
             let first: V = if KEY_FIRST { zero } else { keys.get(0) };
-            if let (true, Some(hashed)) = (INPUT, hashed) {
-                for_each!(I < N => {
-                    prefetch(hashed.wrapping_add(AHEAD + I * V::BYTES));
-                });
-            }
             let keeps_input = Self::KEEPS_TEXT && INPUT && GHASH;
             let mut input = [zero; N];
             if let (true, Some(hashed)) = (keeps_input, hashed) {
@@ -308,6 +303,8 @@ pub(super) unsafe fn crypt<
             gcm.last(dst.add(last).cast_const())
         } else {
             for at in (0..last).step_by(step) {
+                // Not beyond the end: opening 16 KiB takes 2 % longer if the prefetches reach the next page (Sapphire Rapids).
+                for_each!(I < N => prefetch(hashed.add((at + AHEAD).min(last) + I * V::BYTES)));
                 gcm.step::<true>(src.add(at), dst.add(at), Some(hashed.add(at)));
             }
             let hash = gcm.last(hashed.add(last));
@@ -316,7 +313,7 @@ pub(super) unsafe fn crypt<
         };
         ordered::<_, GHASH>(hash).store(state.as_mut_ptr());
         let this = gcm.in_place();
-        (this.hash, this.counters, this.base) = (stride, stride, stride);
+        (this.hash, this.counters, this.base, this.output) = (stride, stride, stride, [stride; N]);
         this.in_place();
     }
 }

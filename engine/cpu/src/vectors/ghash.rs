@@ -63,17 +63,6 @@ impl<P> HashKey<P> {
         (&raw const self.powers).cast::<RawBlock>().wrapping_add(8 * Self::BLOCKS - power)
     }
 
-    /// Vector `i`, counted from the vector of the lowest powers.
-    ///
-    /// # Safety
-    ///
-    /// The same as for [`Vector`]. In addition, `i` is below 8.
-    #[inline(always)]
-    unsafe fn vector<V: Vector<Powers = P>>(&self, i: usize) -> V {
-        // SAFETY: the caller guarantees that the processor has the instructions and that the index is below 8.
-        unsafe { V::load(self.powers_from((i + 1) * V::BLOCKS).cast()) }
-    }
-
     /// Sets vector `i`, counted from the vector of the lowest powers.
     #[inline(always)]
     fn put<V: Vector<Powers = P>>(&mut self, i: usize, powers: V) {
@@ -316,10 +305,10 @@ pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Powers>, bloc
     unsafe {
         while !key.has_powers(blocks) {
             let known = key.made;
-            let last = key.vector::<V>(known - 1);
+            let last = key.powers::<V>(known * V::BLOCKS).whole;
             key.raise(2 * known);
             for i in 0..known {
-                key.put(known + i, next_powers(key.vector::<V>(i), last));
+                key.put(known + i, next_powers(key.powers::<V>((i + 1) * V::BLOCKS).whole, last));
             }
         }
     }

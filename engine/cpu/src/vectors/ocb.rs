@@ -42,9 +42,11 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
             let change_of_last = V::join(places);
             // The offsets are computed before and after the rounds for the same reason.
             macro_rules! offsets {
-                () => {{
+                ($round_key:expr) => {{
+                    let round_key: V = $round_key;
                     let table = opaque(key.steps.0.as_ptr());
-                    let before = V::splat(Single::load(opaque(state.offset.as_ptr()).cast()));
+                    let before =
+                        V::splat(Single::load(opaque(state.offset.as_ptr()).cast())).xor(round_key).pinned();
                     move |i: usize| {
                         let offset = before.xor(V::load(table.add(i * V::BLOCKS).cast()));
                         if i == N - 1 { offset.xor(change_of_last) } else { offset }
@@ -57,15 +59,15 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
                     sum = sum.xor(extent.load(src.add(i * V::BYTES)));
                 }
             }
-            let (first, offset, src): (V, _, _) = (keys.get(0), offsets!(), opaque(src));
-            let mut x = [first; N];
+            let (offset, src) = (offsets!(keys.get(0)), opaque(src));
+            let mut x = [sum; N];
             for i in 0..N {
-                x[i] = first.xor(offset(i)).xor(extent.load(src.add(i * V::BYTES)));
+                x[i] = offset(i).xor(extent.load(src.add(i * V::BYTES)));
             }
             keys.middle::<ENCRYPTS, V, N>(&mut x);
-            let (last, offset): (V, _) = (keys.get(keys.rounds), offsets!());
+            let offset = offsets!(keys.get(keys.rounds));
             for i in 0..N {
-                let text = x[i].last::<ENCRYPTS>(last.xor(offset(i)));
+                let text = x[i].last::<ENCRYPTS>(offset(i));
                 if !ENCRYPTS {
                     sum = sum.xor(text);
                 }

@@ -1,5 +1,6 @@
 //! The vectors: xmm, ymm and zmm registers.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::cipher::opaque_number;
@@ -118,6 +119,19 @@ vector! {
     folded: |this| this.lower_half().xor(this.upper_half()).folded(),
     after: |this, before| _mm512_alignr_epi64::<6>(this, before),
     {
+        #[inline(always)]
+        fn pinned(self) -> Self {
+            #[inline]
+            #[target_feature(enable = "avx512f")]
+            fn pin(mut vector: __m512i) -> __m512i {
+                // SAFETY: the assembly contains no instruction.
+                unsafe { asm!("/* {0} */", inout(zmm_reg) vector, options(nomem, nostack, preserves_flags)) };
+                vector
+            }
+            // SAFETY: a vector exists only if the processor has its instructions.
+            Zmm(unsafe { pin(self.0) })
+        }
+
         #[inline(always)]
         fn with_upper_half(self, other: Self) -> Self {
             // SAFETY: a vector exists only if the processor has its instructions.

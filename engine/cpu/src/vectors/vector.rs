@@ -103,8 +103,8 @@ pub(super) trait Vector: Copy {
     fn shuffled(self, order: Self) -> Self;
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
-    /// The same value, hidden from the compiler on 64-bit Arm. Without this function, the compiler would move the loads and the products
-    /// of a step to its start, and copy the values that do not fit in the registers to the stack.
+    /// The same value, hidden from the compiler if there are 32 registers. Without this function, the compiler would move the products of
+    /// a step before its rounds, and on 64-bit Arm also the loads, so that it would copy values to the stack.
     #[inline(always)]
     fn pinned(self) -> Self {
         self
