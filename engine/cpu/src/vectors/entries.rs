@@ -9,9 +9,7 @@ macro_rules! entries {
     ) => {
         $(#[inline]
         fn $entry(self, $($arg: $type),*) {
-            $(if $is_done {
-                return;
-            })?
+            $(if $is_done { return; })?
             #[target_feature(enable = $features)]
             fn entry($($arg: $type),*) {
                 // SAFETY: this function has the target features of its vectors.

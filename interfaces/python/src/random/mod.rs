@@ -54,10 +54,9 @@ struct StreamKey {
 impl StreamKey {
     fn new(bytes: &[u8]) -> PyResult<StreamKey> {
         ensure(bytes.len() == 32, || format!("the key must have 32 bytes, not {}", bytes.len()))?;
-        Ok(StreamKey {
-            key: Key::new(bytes).map_err(from_core)?,
-            inline: InlineKey::new(InlineKernel::best(), bytes).ok_or_else(out_of_memory)?,
-        })
+        let inline = InlineKey::for_directions(InlineKernel::best(), bytes, false);
+        let inline = inline.ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))?;
+        Ok(StreamKey { key: Key::new(bytes).map_err(from_core)?, inline })
     }
 
     /// Writes the keystream from a block on, on the calling thread.
@@ -133,10 +132,6 @@ impl StreamKey {
         }
         Ok(used)
     }
-}
-
-fn out_of_memory() -> PyErr {
-    PyMemoryError::new_err("no memory for the expanded key")
 }
 
 /// A keystream with a position, from which arrays are filled.
