@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with the environment that compiles for WebAssembly with SIMD128: `cargo build --target wasm32-unknown-unknown`.
 #
-#   tools/web/run.sh [--clippy] COMMAND...     --clippy: the compiler is the one of clippy, and warnings are errors
+#   tools/web/run.sh [--clippy] COMMAND...     --clippy: runs clippy-driver in place of rustc; warnings are errors
 #
 # If rustup has installed the target (`rustup target add wasm32-unknown-unknown`), its toolchain is used. Otherwise, Debian's rustc-web
 # and lld are unpacked into a cache folder, and the standard library is compiled there from rust-web-src, once (a minute).

@@ -157,7 +157,7 @@ impl<D: Domain> Memory<D> {
     /// Sets the bytes of the region that starts at `base`, from offset `from` on, to the values of a function of their offsets. Afterwards, no
     /// instruction counts as their writer.
     pub fn restore(&mut self, base: u64, from: usize, value: impl Fn(usize) -> D::Byte) {
-        let Some(region) = self.regions.iter_mut().find(|region| region.base == base) else { return };
+        let region = self.regions.iter_mut().find(|region| region.base == base).expect("a region");
         if from < region.bytes.len() {
             let bytes = &mut Rc::make_mut(&mut region.bytes)[from..];
             bytes.iter_mut().zip(from..).for_each(|(byte, place)| *byte = value(place));

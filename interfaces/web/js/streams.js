@@ -147,7 +147,8 @@ class Pair {
     }
 }
 
-/** The runs of chunks of a stream. Several runs are processed at the same time, and their results are enqueued in order. */
+/** The runs of chunks of a stream. Several short runs, but only one of the greatest length, may be in progress (`IN_FLIGHT`). Results are
+ * enqueued in order. */
 class Runs {
     #pair;
     #cipher;

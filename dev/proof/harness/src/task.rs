@@ -10,7 +10,7 @@ use lockstep_cpu::inline::{Block, InlineKernel};
 use crate::bytes;
 
 /// A message of a task. `tweak_key` is null except for XTS. `src` equals `dst` if the message is processed in place. Consecutive messages with
-/// the same pointer `key` share a key.
+/// the same pointer `key` share the key and the tweak key: `key_len` and `tweak_key` of the later messages are not read.
 #[repr(C)]
 pub struct Message {
     key: *const u8,

@@ -216,7 +216,7 @@ fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -
         let is_reused = !is_plain && index % 4 == 2 && !operation.is_whole();
         let (mut iv, aad, plaintext) =
             (session.sample(iv_len, 7), session.sample(aad_len, 8), session.sample(len, 3));
-        // The last six bits of the nonce of OCB3 are a number of bits to shift by.
+        // The last six bits of the nonce of OCB3 are a number of bits to shift by. A shift by zero is run too.
         if let (true, Some(last)) = (operation.is_ocb() && index % 4 == 3, iv.last_mut()) {
             *last &= 0xc0;
         }

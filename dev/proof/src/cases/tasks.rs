@@ -135,6 +135,8 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
         if !is_cfb1 {
             // After a step, the second of three messages has ended, and the third has as many steps as its index.
             shapes.push(vec![2 * step, step, 2 * step]);
+            // The only steps of some messages are incomplete.
+            shapes.push([5, 20, 1, 33].map(round).to_vec());
         }
         let shortest = match unit {
             _ if is_cfb1 => 1,
@@ -143,8 +145,8 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             _ => 48,
         };
         shapes.extend([1, 2, 3, 5, 8, 9, MIXED, 16, 17, SHARED, 33].map(|count| {
-            // The position of the shortest message varies with the number of messages. Of an even number, only the last message is the
-            // shortest.
+            // The number of steps of a message beyond those of the shortest, whose position varies with the number of messages. Of an even
+            // number, only the last message is the shortest.
             let more = |index| match count % 2 {
                 0 if index + 1 == count => 0,
                 0 => 1 + index % 3,
@@ -167,6 +169,9 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     shapes
 }
 
+/// The number of the sample that is the first key. No other sample of a task has this number or a greater one, so that a copy of a key is
+/// not taken for a result.
+const KEYS: u64 = 200;
 /// The messages of a task of this many messages have keys of different sizes.
 pub(crate) const MIXED: usize = 15;
 /// The messages of a task of this many messages have one key.
@@ -174,7 +179,7 @@ pub(crate) const SHARED: usize = 20;
 /// In a task of this many messages, three messages have the same key. Each of the messages before and after them has a key of its own.
 const PARTLY_SHARED: usize = 6;
 
-/// The index of the first message that has the key of a message in a task of `count` messages.
+/// The first of the messages that have the same key as message `index` in a task of `count` messages.
 pub(crate) fn key_owner(count: usize, index: usize) -> usize {
     match count {
         SHARED => 0,
@@ -188,7 +193,7 @@ fn key_len(group: Group, count: usize, index: usize) -> usize {
     if count != MIXED || group.operation.takes_hash_key() {
         return group.key_len;
     }
-    // One key of a size, then two, three, four and five keys of the same size. Kernels expand up to four such keys at once.
+    // One key of a size, then two, three, four and five keys of the same size. Kernels expand up to four keys of the same size at once.
     let run = (1..).find(|run| index < run * (run + 1) / 2).expect("the runs grow");
     [16, 24, 32][(group.key_len / 8 + run) % 3]
 }
@@ -258,7 +263,7 @@ fn run_pass(
     let (mut messages, mut results) = (Vec::new(), Vec::new());
     for (index, len) in lens.iter().enumerate() {
         let owner = key_owner(lens.len(), index);
-        let key = session.sample(key_len(group, lens.len(), index), (5 + owner) as u64);
+        let key = session.sample(key_len(group, lens.len(), index), KEYS + owner as u64);
         let tweak_key: Vec<u8> = match mode.next {
             Next::Tweak => key.iter().map(|byte| byte ^ 0x77).collect(),
             _ => Vec::new(),
@@ -325,7 +330,7 @@ fn run_fused(
     let (mut messages, mut results) = (Vec::new(), Vec::new());
     for (number, len) in lens.iter().enumerate() {
         let owner = key_owner(lens.len(), number);
-        let key = session.sample(key_len(group, lens.len(), number), (5 + owner) as u64);
+        let key = session.sample(key_len(group, lens.len(), number), KEYS + owner as u64);
         let plaintext = session.sample(*len, (3 + number) as u64);
         let (nonce, aad) = (session.sample(12, (40 + number) as u64), session.sample(number * 19 % 70, 8));
         let nonce: [u8; 12] = nonce.try_into().expect("12 bytes");

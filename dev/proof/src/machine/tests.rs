@@ -31,6 +31,23 @@ fn a_function_preserves_registers() {
 }
 
 #[test]
+fn the_stack_is_restored_as_deep_as_it_was_written() {
+    // mov [rsp-1000],rsp; push rsp; pop rax; ret
+    let image =
+        Image::of_function(0x1000, &[0x48, 0x89, 0xa4, 0x24, 0x18, 0xfc, 0xff, 0xff, 0x54, 0x58, 0xc3]);
+    let program = Rc::new(Program::<Taint>::new(Arc::new(image), semantics::all(), contracts::answer));
+    let stack = |machine: &Machine<Taint>| {
+        let region = machine.memory.region(STACK_END - STACK as u64).expect("the stack");
+        (region.bytes().to_vec(), region.writers().to_vec())
+    };
+    let mut machine = Machine::new(Rc::clone(&program));
+    machine.call("f", &[]).expect("the function returns");
+    assert_ne!(stack(&machine), stack(&Machine::new(Rc::clone(&program))));
+    machine.clear_scratch();
+    assert_eq!(stack(&machine), stack(&Machine::new(program)));
+}
+
+#[test]
 fn only_a_called_outlined_function_may_change_registers() {
     let outlined = |code: &[u8]| {
         let mut image = Image::of_function(0x1000, code);

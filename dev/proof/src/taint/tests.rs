@@ -78,3 +78,18 @@ fn logic_with_public_bits_is_exact() {
     // The table 0xcc returns the second operand, which is public, for all values of the secret operands.
     assert_eq!(Taint.ternary(0xcc, secret, Taint::constant(3), secret), Taint::constant(3));
 }
+
+#[test]
+fn a_function_of_three_secrets_is_secret_unless_it_is_constant() {
+    let [x, y, z] = [0x0f, 0x33, 0x55];
+    for table in 0..=255u8 {
+        let result = Taint.ternary(table, Tainted::secret(x), Tainted::secret(y), Tainted::secret(z));
+        // The bits of the operands at the eight places are the eight combinations.
+        let expected = (0..8).fold(0, |sum, place| {
+            let index = (x >> place & 1) << 2 | (y >> place & 1) << 1 | z >> place & 1;
+            sum | (table >> index & 1) << place
+        });
+        assert_eq!(result.value, expected, "table {table:#x}");
+        assert_eq!(result.secret, if matches!(table, 0 | 0xff) { 0 } else { 0xff }, "table {table:#x}");
+    }
+}

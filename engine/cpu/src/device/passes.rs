@@ -7,7 +7,7 @@ use lockstep_core::{KeySize, Result, stack};
 use super::serial;
 use crate::host::{check_host, host};
 use crate::kernel::entry::{Entry, enter};
-use crate::kernel::prepared::{gcm_form, polyval_key, schedule};
+use crate::kernel::prepared::{hash_key, polyval_key, schedule};
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Kernel, tweak};
 use crate::kernels::Row;
@@ -72,7 +72,7 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     let register = &mut *segment.state;
     let data = host(&mut segment.data);
     match pass {
-        Pass::Ghash => kernel.ghash(&gcm_form(kernel, key).hash_key, register, data.input()),
+        Pass::Ghash => kernel.ghash(hash_key(kernel, key), register, data.input()),
         Pass::Polyval => kernel.polyval(polyval_key(kernel, key), register, data.input(), None),
         Pass::EcbEncrypt | Pass::EcbDecrypt => {
             kernel.ecb(schedule(kernel, key), pass == Pass::EcbEncrypt, data.into_span())

@@ -7,25 +7,23 @@ use super::Kernel;
 use super::rfc8452::ghash_key_of_polyval_key;
 use super::wiped::Wiped;
 
-/// The round keys and the GHASH key of an AES key, in the format of one kernel. GCM finds both by one search.
-pub(crate) struct GcmForm<K: Kernel> {
-    pub(crate) schedule: K::Schedule,
-    /// With all powers.
-    pub(crate) hash_key: K::HashKey,
-}
+/// The GHASH key of an AES key, in the format of one kernel.
+struct HashForm<K: Kernel>(K::HashKey);
 
 #[inline]
 pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
     key.prepared(|key| kernel.expand(key.bytes()))
 }
 
+/// The hash key of an AES key with all powers.
 #[inline]
-pub(crate) fn gcm_form<K: Kernel>(kernel: K, key: &Key) -> &GcmForm<K> {
-    key.prepared(|key| {
-        let (schedule, mut h) = (kernel.expand(key.bytes()), Wiped::<1>::zero());
-        kernel.encrypt_block(&schedule, &mut h[0]);
-        GcmForm { schedule, hash_key: kernel.hash_key(&h[0]) }
-    })
+pub(crate) fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
+    let form = key.prepared(|key| {
+        let mut h = Wiped::<1>::zero();
+        kernel.encrypt_block(schedule(kernel, key), &mut h[0]);
+        HashForm::<K>(kernel.hash_key(&h[0]))
+    });
+    &form.0
 }
 
 /// A POLYVAL key, in the format of one kernel.
@@ -38,4 +36,10 @@ pub(crate) fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
         PolyvalForm::<K>(kernel.hash_key(&ghash_key_of_polyval_key(&h)))
     });
     &form.0
+}
+
+/// True if the forms of [`schedule`] and [`hash_key`] have been made.
+#[inline]
+pub(crate) fn is_prepared<K: Kernel>(key: &Key) -> bool {
+    key.already_prepared::<HashForm<K>>().is_some()
 }

@@ -13,7 +13,7 @@ use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
 use super::{nonce, set_status};
 use crate::host::host;
 use crate::kernel::partial;
-use crate::kernel::prepared::{GcmForm, gcm_form};
+use crate::kernel::prepared::{hash_key, is_prepared, schedule};
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, GcmCounter, Kernel, Powers, Progress, Span};
 
@@ -326,7 +326,7 @@ pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
     while !messages.is_empty() {
         let once = messages.iter().enumerate().take(GROUP).take_while(|(i, message)| {
             let is_next = messages.get(i + 1).is_some_and(|next| std::ptr::eq(next.key, message.key));
-            !is_next && message.key.already_prepared::<GcmForm<K>>().is_none()
+            !is_next && !is_prepared::<K>(message.key)
         });
         let group = once.count();
         if group > 0 {
@@ -343,8 +343,8 @@ pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
 
 /// Processes a message whose key is expanded already or will be used again.
 fn cached<K: Kernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>) {
-    let form = gcm_form(kernel, message.key);
-    let mut key = MessageKey { kernel, schedule: &form.schedule, powers: Powers::All(&form.hash_key) };
+    let powers = Powers::All(hash_key(kernel, message.key));
+    let mut key = MessageKey { kernel, schedule: schedule(kernel, message.key), powers };
     state.start(&mut key, message.nonce);
     run_one(key, state, None, message);
 }

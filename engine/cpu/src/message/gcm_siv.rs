@@ -156,11 +156,10 @@ impl<K: Kernel> Polyval<'_, K> {
         self.hash.pad();
     }
 
-    /// Adds plaintext. Before that, computes the powers of H for the rest of the message: afterwards, a register may hold the last bytes of
-    /// the text, and a function that computes powers may push it.
-    fn absorb_text(&mut self, text: &[u8]) {
-        self.key.hash_key((self.hash.len + text.len()).div_ceil(16) + 1);
-        self.hash.absorb(&mut self.key, text);
+    /// Computes the powers of H that the rest of a message needs, `text` bytes. After the text has been read, a register may hold its last
+    /// bytes, and a function that computes powers may push this register.
+    fn prepare_powers(&mut self, text: usize) {
+        self.key.hash_key((self.hash.len + text).div_ceil(16) + 1);
     }
 
     /// Adds the rest of the plaintext, and writes the tag, from the lengths of additional data and plaintext in bytes (RFC 8452,
@@ -173,7 +172,8 @@ impl<K: Kernel> Polyval<'_, K> {
                 self.hash.flush(&mut self.key);
                 (text, &mut self.hash.state[0])
             } else {
-                self.absorb_text(text);
+                self.prepare_powers(text.len());
+                self.hash.absorb(&mut self.key, text);
                 self.hash.pad();
                 self.hash.take()
             };
@@ -197,8 +197,9 @@ impl<K: Kernel> Polyval<'_, K> {
             data = rest;
         }
         let (dst, len) = (data.dst(), data.len());
+        self.prepare_powers(len);
         kernel.ctr_little32(schedule, &mut counter[0], data);
         // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
-        self.absorb_text(unsafe { std::slice::from_raw_parts(dst, len) });
+        self.hash.absorb(&mut self.key, unsafe { std::slice::from_raw_parts(dst, len) });
     }
 }

@@ -15,7 +15,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Status};
 use crate::host::{check_host, host};
 use crate::kernel::Kernel;
 use crate::kernel::entry::enter;
-use crate::kernel::prepared::{gcm_form, schedule};
+use crate::kernel::prepared::{hash_key, schedule};
 use crate::threads;
 
 /// Seals the messages that have a tag to write, and opens those that have a tag to compare with. The output of a message with
@@ -28,7 +28,7 @@ pub(crate) fn run<K: Kernel>(
 ) -> Result<()> {
     use FusedAead::{GcmOpen, GcmSeal, GcmSivOpen, GcmSivSeal, OcbOpen, OcbSeal};
     match fused {
-        GcmSeal | GcmOpen => run_all(kernel, GcmSeal, messages, threads, gcm_form, gcm::run),
+        GcmSeal | GcmOpen => run_all(kernel, GcmSeal, messages, threads, hash_key, gcm::run),
         OcbSeal | OcbOpen => run_all(kernel, OcbSeal, messages, threads, ocb::masks, ocb::run),
         GcmSivSeal | GcmSivOpen => run_all(kernel, GcmSivSeal, messages, threads, schedule, gcm_siv::run),
     }

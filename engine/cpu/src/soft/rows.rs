@@ -94,7 +94,7 @@ fn mix_columns(state: &mut Rows, key: &Rows) {
         }
         t
     };
-    // Without a loop, because LLVM does not unroll it.
+    // The calls are written out, because LLVM does not unroll a loop here.
     let carry = mix(3, mix(2, mix(1, mix(0, top, state), state), state), state);
     mix(7, mix(6, mix(5, mix(4, carry, state), state), state), state);
 }

@@ -70,8 +70,8 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
     /// hashes the text of another message, by loads.
     const KEEPS_TEXT: bool = V::BLOCKS == 4;
 
-    /// The state of a step. With 16 registers, and for steps that are not aligned and hold their input, the state stays in memory, where
-    /// [`crypt`] wipes it. Without this function, the compiler would copy some of it to the stack.
+    /// The state of a step. With 16 registers, and for steps that are not aligned and keep their text ([`Gcm::KEEPS_TEXT`]), the state stays in
+    /// memory, where [`crypt`] wipes it. Without this function, the compiler would copy some of it to the stack.
     #[inline(always)]
     fn in_place(&mut self) -> &mut Self {
         if V::REGISTERS == 32 && (ALIGNED || !GHASH || V::BLOCKS < 4) { self } else { in_memory(self) }
@@ -303,7 +303,7 @@ pub(super) unsafe fn crypt<
             gcm.last(dst.add(last).cast_const())
         } else {
             for at in (0..last).step_by(step) {
-                // Not beyond the end: opening 16 KiB takes 2 % longer if the prefetches reach the next page (Sapphire Rapids).
+                // The prefetches end with the data: opening 16 KiB takes 2 % longer if they reach the next page (Sapphire Rapids).
                 for_each!(I < N => prefetch(hashed.add((at + AHEAD).min(last) + I * V::BYTES)));
                 gcm.step::<true>(src.add(at), dst.add(at), Some(hashed.add(at)));
             }

@@ -130,7 +130,8 @@ impl Destination {
         let user = rustix::process::geteuid().as_raw();
         let reason = "the existing file belongs to another user, and in a folder with the sticky bit only its owner can \
                       replace it: choose another name";
-        let may_replace = !is_protected(&folder, entry.st_uid, user) || may_act_as_any_owner();
+        let is_owner = user == entry.st_uid || user == folder.st_uid;
+        let may_replace = folder.st_mode & STICKY == 0 || is_owner || may_act_as_any_owner();
         ensure(may_replace, || self.refused(reason))
     }
 
@@ -208,11 +209,6 @@ fn open_folder(path: &Path, folder: &Path) -> Result<Folder> {
 
 fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
-}
-
-/// True if the sticky bit of the folder prevents `user` from replacing a file of `owner`.
-fn is_protected(folder: &Stat, owner: u32, user: u32) -> bool {
-    folder.st_mode & STICKY != 0 && user != owner && user != folder.st_uid
 }
 
 /// True if the sticky bit does not apply to this process: it is root or has the corresponding capability.
