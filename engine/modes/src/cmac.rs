@@ -23,7 +23,8 @@ pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result
     }
     for size in KeySize::ALL {
         let of_size = messages.iter_mut().filter(|message| message.key.size() == size);
-        let mut of_size: Vec<_> = of_size.map(CmacMessage::reborrow).collect();
+        let of_size = of_size.map(|m| CmacMessage { key: m.key, data: m.data, mac: &mut *m.mac });
+        let mut of_size: Vec<_> = of_size.collect();
         if !of_size.is_empty() {
             of_size.iter_mut().for_each(|message| *message.mac = [0; 16]);
             finish(executor, &mut of_size)?;
@@ -50,10 +51,6 @@ impl std::fmt::Debug for CmacMessage<'_> {
 }
 
 impl<'d> CmacMessage<'d> {
-    fn reborrow(&mut self) -> CmacMessage<'_> {
-        CmacMessage { key: self.key, data: self.data, mac: self.mac }
-    }
-
     /// Splits the data into all blocks before the last block, and the last block. The last block has 1 to 16 bytes, or 0 bytes
     /// if the message is empty.
     fn split_last(&self) -> (&'d [u8], &'d [u8]) {

@@ -33,7 +33,8 @@ impl Input {
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         let size = metadata.is_file().then_some(metadata.len());
         // Some files, such as those in /proc, report length 0 although they have content.
-        let is_regular = size.is_some_and(|size| size > 0 || !is_special(path));
+        let is_special = is_stdin(path) || path.starts_with("/proc") || path.starts_with("/sys");
+        let is_regular = size.is_some_and(|size| size > 0 || !is_special);
         let position = is_regular.then(|| file.stream_position()).transpose();
         let position = position.map_err(Error::io("look at", path))?;
         let len = size.zip(position).map(|(size, position)| size.saturating_sub(position));
@@ -99,10 +100,6 @@ pub(crate) fn names(inputs: &[PathBuf]) -> String {
         [one] => quoted(one).to_string(),
         several => format!("{} inputs", several.len()),
     }
-}
-
-fn is_special(path: &Path) -> bool {
-    is_stdin(path) || path.starts_with("/proc") || path.starts_with("/sys")
 }
 
 /// Prints a warning if other users can read or change a file that contains a secret. The permissions of pipes, such as

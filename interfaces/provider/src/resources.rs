@@ -183,8 +183,7 @@ impl Resources {
     /// the trace, and for devices for study also on standard error.
     #[cold]
     pub(crate) fn state_work_of_cpu(&self, why: impl Display) {
-        if !self.device_is_named || self.has_stated_work.get_or_make(AtomicBool::default).swap(true, Relaxed)
-        {
+        if !self.device_is_named || !is_first(&self.has_stated_work) {
             return;
         }
         let message = format!("{why}; the CPU does this work");
@@ -206,6 +205,12 @@ impl Resources {
         };
         self.engines.get_or_make(|| open().ok()).as_ref()
     }
+}
+
+/// Sets a flag of this process. Returns true only for the first call in the process, even if several threads call this function
+/// at once.
+fn is_first(flag: &PerProcess<AtomicBool>) -> bool {
+    !flag.get_or_make(AtomicBool::default).swap(true, Relaxed)
 }
 
 /// The resources that have a trace. At the end of the process, the totals of those resources that still exist are written.

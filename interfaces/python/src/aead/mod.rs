@@ -75,8 +75,7 @@ pub(crate) struct Cipher {
 impl Cipher {
     fn new(mode: Aead, key: &[u8], tag: usize) -> PyResult<Cipher> {
         ensure(has_tag(mode, tag), || "Invalid tag_length")?;
-        let wrong_key = |_| PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode)));
-        let mut key = Key::from(AeadKey::new(mode, key).map_err(wrong_key)?);
+        let mut key = Key::from(AeadKey::new(mode, key).map_err(|_| wrong_key(mode))?);
         if tag != TAG {
             key = key.with_tag_len(tag).map_err(from_core)?;
         }
@@ -101,6 +100,11 @@ impl Cipher {
     fn key(&self) -> Cow<'_, Key> {
         if self.origin.is_usable() { Cow::Borrowed(&self.key) } else { Cow::Owned(self.key.clone()) }
     }
+}
+
+/// The exception for a key whose length the mode does not allow.
+fn wrong_key(mode: Aead) -> PyErr {
+    PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode)))
 }
 
 /// The text that lists the lengths of a mode's keys in bits.
