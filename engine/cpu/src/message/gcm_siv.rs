@@ -159,7 +159,9 @@ impl<K: Kernel> Polyval<'_, K> {
     /// Computes the powers of H that the rest of a message needs, `text` bytes. After the text has been read, a register may hold its last
     /// bytes, and a function that computes powers may push this register.
     fn prepare_powers(&mut self, text: usize) {
-        self.key.hash_key((self.hash.len + text).div_ceil(16) + 1);
+        let blocks = (self.hash.len + text).div_ceil(16);
+        // The block of lengths is hashed together with all others if they fit in the pending bytes, and otherwise with at most one.
+        self.key.hash_key(blocks + usize::from(16 * blocks <= PENDING));
     }
 
     /// Adds the rest of the plaintext, and writes the tag, from the lengths of additional data and plaintext in bytes (RFC 8452,

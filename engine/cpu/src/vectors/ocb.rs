@@ -43,11 +43,10 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
             // The offsets are computed before and after the rounds for the same reason.
             macro_rules! offsets {
                 ($round_key:expr) => {{
-                    let round_key: V = $round_key;
                     let table = opaque(key.steps.0.as_ptr());
                     let offset = V::splat(Single::load(opaque(state.offset.as_ptr()).cast()));
                     // Hidden, because the compiler would add the round key to each offset of the table instead.
-                    let offset_and_key = offset.xor(round_key).pinned();
+                    let offset_and_key = offset.xor($round_key).pinned();
                     move |i: usize| {
                         let offset = offset_and_key.xor(V::load(table.add(i * V::BLOCKS).cast()));
                         if i == N - 1 { offset.xor(change_of_last) } else { offset }
