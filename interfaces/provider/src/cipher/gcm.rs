@@ -39,7 +39,8 @@ pub(crate) struct GcmKey {
 impl GcmKey {
     /// The separate computation of CTR, if the settings allow it. If memory cannot be allocated, GCM works without it.
     fn apart(instance: &Instance, key: &[u8]) -> Option<(ContextKey, KeystreamAhead)> {
-        let key = instance.has_ctr_apart().then(|| ContextKey::new(&instance.resources, key, false));
+        let may_be_apart = instance.keystream_pool.is_some() || instance.resources.device_is_named;
+        let key = may_be_apart.then(|| ContextKey::new(&instance.resources, key, false));
         Some((key?.ok()?, KeystreamAhead::new(Pass::Ctr32)))
     }
 
@@ -83,6 +84,7 @@ impl AeadMode for GcmMode {
         (1..=MAX_IV).contains(&len)
     }
 
+    #[inline(always)]
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         if iv_is_new {
             context.iv_is_fresh();
@@ -108,6 +110,7 @@ impl AeadMode for GcmMode {
         Ok(())
     }
 
+    #[inline(always)]
     fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
         let key = context.key.as_mut().ok_or(Reason::NoKey)?;
         if !key.gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
@@ -151,6 +154,7 @@ impl AeadMode for GcmMode {
         Ok(())
     }
 
+    #[inline(always)]
     fn finish(context: &mut AeadContext<Self>, _output: Buffers<'_>) -> Outcome<usize> {
         if context.record_aad.take().is_some() {
             context.iv_state = IvState::Used;
@@ -163,7 +167,8 @@ impl AeadMode for GcmMode {
         // The message has ended, even if the tag is wrong.
         context.iv_state = IvState::Used;
         if context.common.encrypts {
-            context.tag = key.gcm.finish_seal().ok_or(Reason::Internal)?;
+            let Some(tag) = key.gcm.finish_seal() else { return Err(Reason::Internal) };
+            context.tag = tag;
             context.tag_len = 16;
             // As in the default provider, a later decryption compares its tag with this tag, until another tag is set.
             (context.tag_is_set, context.tag_is_made) = (true, true);
@@ -190,6 +195,7 @@ impl AeadMode for GcmMode {
         if context.iv_state == IvState::Missing { IvState::Missing } else { IvState::Used }
     }
 
+    #[inline(always)]
     fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::Iv | Param::UpdatedIv if context.iv_state == IvState::Missing => {
@@ -206,6 +212,7 @@ impl AeadMode for GcmMode {
         }
     }
 
+    #[inline(always)]
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::TlsAad => context.set_record_aad(param.octets()?, TLS_TAG),
@@ -332,9 +339,7 @@ impl AeadContext<GcmMode> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
         let len = data.len();
         self.iv_state = IvState::Used;
-        if self.key.is_none() {
-            return Err(Reason::NoKey);
-        }
+        self.key.as_ref().ok_or(Reason::NoKey)?;
         let (explicit_iv, text, tag) = record_parts(&mut data, TLS_TAG)?;
         let started = match self.common.encrypts {
             true => self.next_iv(explicit_iv),
