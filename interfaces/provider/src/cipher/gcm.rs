@@ -16,6 +16,9 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
+/// The number of the message under one key before which all powers of H are computed. They take as long as three messages of 16 bytes.
+const MANY_MESSAGES: u32 = 256;
+
 /// The rules of GCM, and the origin of the current IV.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct GcmMode {
@@ -34,6 +37,8 @@ pub(crate) struct GcmKey {
     /// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
     /// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time.
     apart: Option<(ContextKey, KeystreamAhead)>,
+    /// Number of messages under this key. A copy begins with [`MANY_MESSAGES`], because it has all powers of H.
+    messages: u32,
 }
 
 impl GcmKey {
@@ -60,22 +65,20 @@ impl AeadMode for GcmMode {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key) })
+        Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key), messages: 0 })
     }
 
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // Keystream is not copied: the copy of the context computes its own keystream when needed.
         let apart = key.apart.as_ref().map(|(key, _)| (key.clone(), KeystreamAhead::new(Pass::Ctr32)));
-        Ok(|| GcmKey { gcm, apart })
+        Ok(|| GcmKey { gcm, apart, messages: MANY_MESSAGES })
     }
 
-    fn set_key(GcmKey { gcm, apart }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
-        *apart = None;
+    fn set_key(GcmKey { gcm, apart, messages }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
+        (*apart, *messages) = (None, 0);
         let is_set = gcm.set_key(key);
-        if is_set {
-            *apart = GcmKey::apart(instance, key);
-        }
+        *apart = is_set.then(|| GcmKey::apart(instance, key)).flatten();
         is_set
     }
 
@@ -113,6 +116,11 @@ impl AeadMode for GcmMode {
     #[inline(always)]
     fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
         let key = context.key.as_mut().ok_or(Reason::NoKey)?;
+        key.messages = key.messages.saturating_add(1);
+        if key.messages == MANY_MESSAGES {
+            // The first copy computes all powers, with which messages of 1 KiB take less time.
+            run_and_wipe(context.common.instance.resources.leaves_keys(), || drop(key.gcm.duplicate()));
+        }
         if !key.gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
             return Err(Reason::IvLength);
         }
@@ -228,7 +236,7 @@ impl AeadContext<GcmMode> {
     /// continue.
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
-        let GcmKey { gcm, apart } = self.key.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, apart, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
         let instance = &self.common.instance;
         let Some((key, keystream)) = apart
             .as_mut()

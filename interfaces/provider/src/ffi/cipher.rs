@@ -407,8 +407,7 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
     guarded(0, || {
         let Algorithm { mode, mode_number, block_size, iv_len, key_len, .. } = &ALGORITHMS[ID];
         // SAFETY: OpenSSL passes a valid array.
-        let mut params = unsafe { iter_get_params(params) };
-        let outcome = params.try_for_each(|mut param| match param.name() {
+        let outcome = unsafe { iter_get_params(params) }.try_for_each(|mut param| match param.name() {
             Param::Mode => param.number(*mode_number),
             Param::KeyLen => param.number(*key_len as u64),
             Param::IvLen => param.number(*iv_len as u64),

@@ -119,8 +119,7 @@ unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam 
 unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
     guarded(0, || {
         // SAFETY: libcrypto passes a valid array.
-        let mut params = unsafe { iter_get_params(params) };
-        let outcome = params.try_for_each(|mut param| match param.name() {
+        let outcome = unsafe { iter_get_params(params) }.try_for_each(|mut param| match param.name() {
             Param::Name => param.text(c"Lockstep"),
             Param::Version => param.text(VERSION),
             Param::BuildInfo => param.text(BUILD),
