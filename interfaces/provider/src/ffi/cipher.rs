@@ -225,31 +225,29 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     params: *const OsslParam,
 ) -> c_int {
     // SAFETY: key and IV are null or have the length that OpenSSL passes.
-    let slice = |pointer: *const u8, len| unsafe {
-        (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
-    };
+    let slice = |at: *const u8, len| unsafe { (!at.is_null()).then(|| slice::from_raw_parts(at, len)) };
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
-    // An init with a new IV only.
-    let is_short = context.calls == Calls::Short && context.cipher.common().encrypts == ENCRYPTS;
-    if is_short && key.is_null() && params.is_null() {
+    let Common { instance, algorithm, encrypts, .. } = context.cipher.common();
+    let is_short = context.calls == Calls::Short && *encrypts == ENCRYPTS && params.is_null();
+    // Without a key, which is a constant here, the code is short.
+    if is_short && key.is_null() {
         let outcome = context.cipher.init(ENCRYPTS, None, slice(iv, iv_len));
         return context.to_status(outcome, EntryPoint::Init);
     }
-    let body = move |context: &mut Context<C>| {
-        let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
-        let Common { instance, encrypts, .. } = context.cipher.common();
-        // A change from encryption to decryption may expand the key again.
-        let expands_key = key.is_some() || *encrypts != ENCRYPTS;
-        run_and_wipe(expands_key && instance.resources.leaves_keys(), || {
-            // The length of the key is checked before anything changes: a call that fails must not leave a new IV with the old
-            // key.
-            if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
-                return Err(Reason::KeyLength);
-            }
-            context.cipher.init(ENCRYPTS, key, iv)
-        })
-    };
+    let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
+    if key.is_some_and(|key| key.len() != algorithm.key_len) {
+        // Nothing changes: a call that fails must not leave a new IV with the old key.
+        return context.to_status(Err(Reason::KeyLength), EntryPoint::Init);
+    }
+    // A change from encryption to decryption may expand the key again.
+    let leaves_keys = (key.is_some() || *encrypts != ENCRYPTS) && instance.resources.leaves_keys();
+    if is_short && !leaves_keys {
+        let outcome = context.cipher.init(ENCRYPTS, key, iv);
+        return context.to_status(outcome, EntryPoint::Init);
+    }
+    let body =
+        move |context: &mut Context<C>| run_and_wipe(leaves_keys, || context.cipher.init(ENCRYPTS, key, iv));
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array. The reference `context` is no longer used.
     unsafe {
         match call(pointer, EntryPoint::Init, body) {

@@ -15,7 +15,8 @@ use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
 
-/// Those of them that are not guarded, unless the planner may process few bytes.
+/// Those of them that are not guarded, unless the planner may process few bytes. `init` with a key is not in this list, because it depends
+/// on the kernel.
 const UNGUARDED: [&str; 3] = ["finish", "get", "set"];
 
 /// A cipher with values that own memory. It panics in one method, after the method has moved the values out of it.
@@ -124,7 +125,7 @@ fn call_method(context: *mut c_void, method: &str, len: usize) -> c_int {
 fn after_a_panic_all_calls_fail_and_the_context_can_be_freed() {
     let with_guards = METHODS.map(|method| (method, "1"));
     let mut cases = METHODS.map(|method| (method, "auto")).to_vec();
-    cases.retain(|(method, _)| !UNGUARDED.contains(method));
+    cases.retain(|(method, _)| *method != "init" && !UNGUARDED.contains(method));
     for (panics_in, threshold) in cases.into_iter().chain(with_guards) {
         let (context, value) = faulty(panics_in, threshold);
         // SAFETY: the context is one of `Faulty`, and it is freed once.
