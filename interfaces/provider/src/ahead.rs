@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 
 use lockstep::hazmat::chaining::counter_after;
 use lockstep::hazmat::inline::{Block, Span};
+use lockstep::hazmat::mode::incremental::KeyedExecutor;
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 

@@ -14,12 +14,13 @@
 //! | `ocb` | OCB3 |
 //! | `siv` | SIV and GCM-SIV, which tolerate repeated nonces |
 
-use lockstep::hazmat::mode::{self, Direction};
+use lockstep::hazmat::mode::Direction;
 
 use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
 use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
+use crate::system::stack::in_own_frame;
 
 mod aead;
 mod blocks;
@@ -34,12 +35,14 @@ mod tls_cbc;
 mod wrap;
 mod xts;
 
-pub(crate) use streams::Streams;
 pub(crate) use wrap::Wrap;
 pub(crate) use xts::Xts;
 
-pub(crate) type Blocks = blocks::Blocks<false>;
-pub(crate) type Cts = blocks::Blocks<true>;
+pub(crate) type Ecb = blocks::Blocks<{ Mode::Ecb as u8 }>;
+pub(crate) type Cbc = blocks::Blocks<{ Mode::Cbc as u8 }>;
+pub(crate) type Cts = blocks::Blocks<{ Mode::CbcCts as u8 }>;
+pub(crate) type Ctr = streams::Streams<true>;
+pub(crate) type Feedback = streams::Streams<false>;
 pub(crate) type Gcm = aead::AeadContext<gcm::GcmMode>;
 pub(crate) type Ccm = aead::AeadContext<ccm::CcmMode>;
 pub(crate) type Ocb = aead::AeadContext<ocb::OcbMode>;
@@ -91,31 +94,9 @@ impl Common {
 /// `memcpy`.
 #[inline(always)]
 fn copy_iv<const USUAL: usize>(iv: &[u8], place: &mut [u8]) {
-    #[cold]
-    #[inline(never)]
-    fn copy_other(iv: &[u8], place: &mut [u8]) {
-        place[..iv.len()].copy_from_slice(iv);
-    }
     match <&[u8; USUAL]>::try_from(iv) {
         Ok(iv) => place[..USUAL].copy_from_slice(iv),
-        Err(_) => copy_other(iv, place),
-    }
-}
-
-/// The library's mode that corresponds to a mode of OpenSSL. Only for modes that [`Blocks`] or [`Streams`] processes.
-///
-/// # Panics
-/// Panics for all other modes.
-fn cipher_of(mode: Mode) -> mode::Cipher {
-    match mode {
-        Mode::Ecb => mode::Cipher::Ecb,
-        Mode::Ctr => mode::Cipher::Ctr,
-        Mode::Ofb => mode::Cipher::Ofb,
-        Mode::Cfb128 => mode::Cipher::Cfb128,
-        Mode::Cfb8 => mode::Cipher::Cfb8,
-        Mode::Cfb1 => mode::Cipher::Cfb1,
-        Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        _ => panic!("a context of another type"),
+        Err(_) => in_own_frame(|| place[..iv.len()].copy_from_slice(iv)),
     }
 }
 
@@ -189,9 +170,11 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         true
     }
 
-    /// True if OpenSSL passes the lengths of updates in bits.
-    fn counts_bits(&self) -> bool {
-        false
+    /// Called before an update with the length that OpenSSL passes. Returns the number of bytes of input, which differs if OpenSSL
+    /// counts bits.
+    #[inline(always)]
+    fn input_len(&mut self, len: usize) -> usize {
+        len
     }
 
     /// Gets a parameter. Unknown parameters are ignored.

@@ -29,12 +29,6 @@ impl Instance {
         Ok(Box::new(Instance { resources, keystream_pool }))
     }
 
-    /// True if the CTR part of GCM may be computed separately from GHASH: ahead, or by a named device.
-    #[inline(always)]
-    pub(crate) fn has_ctr_apart(&self) -> bool {
-        self.keystream_pool.is_some() || self.resources.device_is_named
-    }
-
     /// Called when the provider is unloaded: ends the background work and writes the totals to the trace.
     pub(crate) fn shut_down(&self) {
         if let Some(keystream_pool) = &self.keystream_pool {

@@ -179,26 +179,6 @@ impl Runner<'_> {
         .map(HostData::into_span)
     }
 
-    /// Runs a pass, inline or through the planner. The data are whole blocks, except for passes that accept any number of
-    /// bytes. `state` is the IV or the counter, and is updated for the next call.
-    ///
-    /// # Errors
-    /// [`Reason::Device`]
-    #[inline(always)]
-    pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.key.is_large(data.len()) {
-            return large_call(move || {
-                let counted = data.len();
-                if let Some(data) = self.run_by_planner(pass, state, None, data.into_host(), counted)? {
-                    self.key.run_inline(pass, state, data.into_span());
-                }
-                Ok(())
-            });
-        }
-        self.key.run_inline(pass, state, data);
-        Ok(())
-    }
-
     /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, and `tweak_key` is the
     /// second half of the key. If `after` is given, the tweak of the block that follows these blocks is stored there.
     ///
@@ -245,9 +225,24 @@ fn large_call<T>(call: impl FnOnce() -> T) -> T {
 impl KeyedExecutor for Runner<'_> {
     type Error = Reason;
 
+    /// Runs a pass, inline or through the planner. The data are whole blocks, except for passes that accept any number of
+    /// bytes. `state` is the IV or the counter, and is updated for the next call.
+    ///
+    /// # Errors
+    /// [`Reason::Device`]
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        Runner::run(self, pass, state, data)
+        if self.key.is_large(data.len()) {
+            return large_call(|| {
+                let counted = data.len();
+                if let Some(data) = self.run_by_planner(pass, state, None, data.into_host(), counted)? {
+                    self.key.run_inline(pass, state, data.into_span());
+                }
+                Ok(())
+            });
+        }
+        self.key.run_inline(pass, state, data);
+        Ok(())
     }
 }
 

@@ -79,8 +79,8 @@ impl Resources {
             Some(devices) => devices.iter().any(|device| device.id().backend != "cpu"),
             None => is_named(&settings),
         };
-        let mut devices = devices.into_iter().flatten();
-        let device_is_for_study = devices.any(|device| device.properties().is_for_study());
+        let device_is_for_study =
+            devices.into_iter().flatten().any(|device| device.properties().is_for_study());
         let default = match (device_is_named, device_is_for_study) {
             (_, true) => STUDY_THRESHOLD,
             (true, false) => DEVICE_THRESHOLD,

@@ -46,10 +46,8 @@ impl Found {
         let names = NAMES.map(|name| CString::new(name).expect("no NUL in it"));
         for (name, value) in NAMES.iter().zip(section(&names.each_ref().map(CString::as_c_str))) {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
-                let set = settings.set(name, &value);
-                set.map_err(|expected| {
-                    format!("setting {name} is `{}`: give {expected}", shown::name(&value))
-                })?;
+                let why = |expected| format!("setting {name} is `{}`: give {expected}", shown::name(&value));
+                settings.set(name, &value).map_err(why)?;
             }
         }
         let configured = settings.clone();

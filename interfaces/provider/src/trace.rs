@@ -88,8 +88,7 @@ impl Trace {
     /// Records the failure of a device. The work of the device was done inline, or the failure was returned to the
     /// program.
     pub(crate) fn write_failure(&self, what: &str) {
-        let process = self.enter();
-        self.write_line(process, what);
+        self.write_line(self.enter(), what);
     }
 
     /// Returns the number of the current process. If the process is a new child after a fork, resets the counters to zero.

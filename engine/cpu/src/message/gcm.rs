@@ -309,12 +309,12 @@ impl State {
 }
 
 /// The counter block of a nonce. It is built in registers, because stores of parts of a block are not forwarded to a load of
-/// the whole block.
+/// the whole block. For the same reason, the nonce is loaded in two parts that do not overlap, as its copy may just have been stored.
 #[inline(always)]
 pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
-    // SAFETY: the nonce has 12 bytes.
-    let nonce = unsafe { partial::load(nonce.as_ptr(), 12) };
-    (nonce | u128::from(number.swap_bytes()) << 96).to_le_bytes()
+    let low = u64::from_le_bytes(*nonce.first_chunk().expect("12 bytes"));
+    let high = u32::from_le_bytes(*nonce.last_chunk().expect("12 bytes"));
+    (u128::from(low) | u128::from(high) << 64 | u128::from(number.swap_bytes()) << 96).to_le_bytes()
 }
 
 /// Processes messages one after another, or in groups if each has its own key.

@@ -125,6 +125,7 @@ impl BlockBuffer {
     }
 
     /// The bytes that are held back.
+    #[inline]
     pub fn pending(&self) -> &[u8] {
         &self.pending[..self.len]
     }

@@ -179,6 +179,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         Ok(|| AeadContext { common: self.common.clone(), key: key.map(|key| key()), ..*self })
     }
 
+    #[inline(always)]
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.common.observe_init(key, iv);
         let iv = iv.filter(|_| !M::IGNORES_IV);
@@ -242,6 +243,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         M::get(self, param)
     }
 
+    #[inline(always)]
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::KeyLen if M::CHECKS_KEY_LEN => self.common.set_key_len(param)?,

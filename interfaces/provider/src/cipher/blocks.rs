@@ -4,11 +4,13 @@
 use std::ffi::CStr;
 
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
-use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
+use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold, KeyedExecutor};
+use lockstep::hazmat::mode::{self, Direction};
+use lockstep::hazmat::work::Pass;
 
 use super::raw::{self, Raw};
 use super::tls_cbc::{self, Records};
-use super::{Cipher, Common, cipher_of};
+use super::{Cipher, Common};
 use crate::algorithm::Mode;
 use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
@@ -16,10 +18,11 @@ use crate::reason::{Outcome, Reason};
 /// The values of the parameter `cts_mode`, in the order of [`Variant`].
 const CTS_MODES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
 
-/// A context of ECB or CBC. If `CTS` is true, an update is a whole message of CBC with ciphertext stealing. As in the default
-/// provider, `EVP_Cipher` computes plain CBC even if `CTS` is true, and ending a message without an update is not an error.
+/// A context of ECB, CBC, or CBC with ciphertext stealing, as `MODE` states (a [`Mode`]). With ciphertext stealing, an update is a
+/// whole message. As in the default provider, `EVP_Cipher` then computes plain CBC, and ending a message without an update is not an
+/// error.
 #[derive(Clone)]
-pub(crate) struct Blocks<const CTS: bool> {
+pub(crate) struct Blocks<const MODE: u8> {
     raw: Raw,
     /// The chaining state, which is the last ciphertext block, and the buffered bytes.
     buffer: BlockBuffer,
@@ -31,14 +34,14 @@ pub(crate) struct Blocks<const CTS: bool> {
     ended: bool,
 }
 
-impl<const CTS: bool> Cipher for Blocks<CTS> {
+impl<const MODE: u8> Cipher for Blocks<MODE> {
     const GETTABLE: Parameters =
-        if CTS { list!(KeyLen IvLen Padding Num Iv UpdatedIv CtsMode TlsMac) } else { raw::GETTABLE };
+        if Self::CTS { list!(KeyLen IvLen Padding Num Iv UpdatedIv CtsMode TlsMac) } else { raw::GETTABLE };
     const SETTABLE: Parameters =
-        if CTS { list!(Padding Num UseBits TlsVersion TlsMacSize CtsMode) } else { raw::SETTABLE };
+        if Self::CTS { list!(Padding Num UseBits TlsVersion TlsMacSize CtsMode) } else { raw::SETTABLE };
 
     fn new(common: Common) -> Self {
-        let buffer = BlockBuffer::new(cipher_of(common.algorithm.mode), [0; 16]);
+        let buffer = BlockBuffer::new(Self::CIPHER, [0; 16]);
         let (raw, records, variant) = (Raw::new(common), Records::default(), Variant::default());
         Blocks { raw, buffer, records, variant, ended: false }
     }
@@ -51,19 +54,22 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         Ok(|| self.clone())
     }
 
+    #[inline(always)]
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.observe_init(key, iv);
-        self.buffer.discard();
+        if !self.buffer.pending().is_empty() {
+            self.buffer.discard();
+        }
         (self.raw.num, self.ended) = (0, false);
-        if self.raw.common.algorithm.mode != Mode::Ecb {
+        if Self::CIPHER == mode::Cipher::Cbc {
             self.raw.set_iv(iv)?;
             // If no new IV is given, the message starts with the IV that was set last, as in OpenSSL 1.1.1.
             if self.raw.has_iv {
-                self.buffer.restart(self.raw.iv);
+                *self.buffer.state_mut() = self.raw.iv;
             }
         }
         self.raw.common.encrypts = encrypts;
-        self.raw.replace_key(key)
+        self.raw.replace_key(key, !encrypts)
     }
 
     fn holds_text(&self) -> bool {
@@ -71,61 +77,41 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
     }
 
     #[inline(always)]
-    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let mut key = self.raw.key()?;
-        if CTS {
-            return self.update_with_stealing(data);
-        }
-        if self.records.version != 0 {
-            return self.record(data);
-        }
-        let Common { algorithm, .. } = self.raw.common;
-        let direction = self.raw.common.direction();
-        let hold = Hold::of(cipher_of(algorithm.mode), self.raw.padding, direction);
-        let outcome = self.buffer.update(&mut key, direction, hold, &mut data);
-        if outcome == Err(Reason::Device) {
-            data.zero_output(self.buffer.output_len(data.len(), hold));
-        }
-        outcome
+    fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+        let holds_part = !self.raw.padding || self.raw.common.encrypts;
+        let is_whole = self.buffer.pending().is_empty() && data.len().is_multiple_of(16);
+        let is_plain = !Self::CTS && self.records.version == 0;
+        if is_plain && holds_part && is_whole { self.one_shot(data) } else { self.update_other(data) }
     }
 
     fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
-        CTS.then_some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
+        Self::CTS.then_some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
     }
 
     fn set_message_len(&mut self, len: usize) -> Outcome<()> {
         self.raw.set_message_len(len)
     }
 
-    fn finish(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {
-        if CTS {
+    #[inline(always)]
+    fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize> {
+        if Self::CTS {
             return Ok(0);
         }
-        let mut key = self.raw.key()?;
+        self.raw.key()?;
         if self.records.version != 0 {
             return Err(Reason::TlsRecord);
         }
-        if !self.raw.padding && self.buffer.pending().is_empty() {
-            return Ok(0);
-        }
-        if self.raw.common.encrypts && self.raw.padding && output.room() < 16 {
-            return Err(Reason::OutputTooSmall);
-        }
-        let (last, len) = self.buffer.finish(&mut key, self.raw.common.direction(), self.raw.padding)?;
-        if output.room() < len {
-            return Err(Reason::OutputTooSmall);
-        }
-        output.write(0, &last[..len]);
-        Ok(len)
+        if !self.raw.padding && self.buffer.pending().is_empty() { Ok(0) } else { self.finish_held(output) }
     }
 
+    #[inline(always)]
     fn one_shot(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let key = self.raw.key()?;
+        let mut key = self.raw.key()?;
         let len = data.len();
         if !len.is_multiple_of(16) {
             return Err(Reason::WrongFinalBlockLength);
         }
-        let pass = cipher_of(self.raw.common.algorithm.mode).pass(self.raw.common.direction());
+        let pass = if self.raw.common.encrypts { Self::PASSES[0] } else { Self::PASSES[1] };
         key.run(pass, self.buffer.state_mut(), data.whole()?)?;
         Ok(len)
     }
@@ -133,16 +119,17 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::TlsMac => param.octets(self.records.mac()),
-            Param::CtsMode if CTS => param.text(CTS_MODES[self.variant as usize]),
+            Param::CtsMode if Self::CTS => param.text(CTS_MODES[self.variant as usize]),
             _ => self.raw.get(param, self.buffer.state()),
         }
     }
 
+    #[inline(always)]
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::TlsVersion => self.records.version = param.number::<u32>()?,
             Param::TlsMacSize => self.records.mac_size = param.number::<usize>()?,
-            Param::CtsMode if CTS => {
+            Param::CtsMode if Self::CTS => {
                 let text = param.text().map_err(|_| Reason::CtsMode)?;
                 let is_named = |mode: &CStr| text.eq_ignore_ascii_case(mode.to_bytes());
                 let named = Variant::ALL.into_iter().find(|variant| is_named(CTS_MODES[*variant as usize]));
@@ -154,7 +141,44 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
     }
 }
 
-impl<const CTS: bool> Blocks<CTS> {
+impl<const MODE: u8> Blocks<MODE> {
+    const CTS: bool = MODE == Mode::CbcCts as u8;
+    const CIPHER: mode::Cipher = if MODE == Mode::Ecb as u8 { mode::Cipher::Ecb } else { mode::Cipher::Cbc };
+    const PASSES: [Pass; 2] = [Self::CIPHER.pass(Direction::Encrypt), Self::CIPHER.pass(Direction::Decrypt)];
+
+    /// Makes an update that is not whole blocks of one pass.
+    #[inline(never)]
+    fn update_other(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        let (mut key, direction) = (self.raw.key()?, self.raw.common.direction());
+        if Self::CTS {
+            return self.update_with_stealing(data);
+        }
+        if self.records.version != 0 {
+            return self.record(data);
+        }
+        let hold = Hold::of(Self::CIPHER, self.raw.padding, direction);
+        let outcome = self.buffer.update(&mut key, direction, hold, &mut data);
+        if outcome == Err(Reason::Device) {
+            data.zero_output(self.buffer.output_len(data.len(), hold));
+        }
+        outcome
+    }
+
+    /// Ends a message with bytes that are held back, or with padding.
+    #[inline(never)]
+    fn finish_held(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {
+        if self.raw.common.encrypts && self.raw.padding && output.room() < 16 {
+            return Err(Reason::OutputTooSmall);
+        }
+        let (direction, padding) = (self.raw.common.direction(), self.raw.padding);
+        let (last, len) = self.buffer.finish(&mut self.raw.key()?, direction, padding)?;
+        if output.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        output.write(0, &last[..len]);
+        Ok(len)
+    }
+
     /// Processes a message with ciphertext stealing.
     fn update_with_stealing(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, direction) = (data.len(), self.raw.common.direction());

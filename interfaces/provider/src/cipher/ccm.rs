@@ -97,13 +97,11 @@ impl AeadMode for CcmMode {
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
         context.key_with_iv()?;
         context.check_len(len)?;
-        let AeadContext { key: Some(key), iv, iv_len, tag_len, .. } = context else {
-            return Err(Reason::NoKey);
-        };
+        let Some(key) = &mut context.key else { return Err(Reason::NoKey) };
         // The old message is dropped first. Otherwise it would have to be kept until the new message is complete, so the new
         // message could not be constructed in its place.
         key.message = None;
-        key.message = Some(Message::new(&iv[..*iv_len], len, *tag_len));
+        key.message = Some(Message::new(&context.iv[..context.iv_len], len, context.tag_len));
         Ok(())
     }
 

@@ -16,6 +16,9 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
+/// The number of the message under one key before which all powers of H are computed. They take as long as three messages of 16 bytes.
+const MANY_MESSAGES: u32 = 256;
+
 /// The rules of GCM, and the origin of the current IV.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct GcmMode {
@@ -34,12 +37,15 @@ pub(crate) struct GcmKey {
     /// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
     /// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time.
     apart: Option<(ContextKey, KeystreamAhead)>,
+    /// Number of messages under this key. A copy begins with [`MANY_MESSAGES`], because it has all powers of H.
+    messages: u32,
 }
 
 impl GcmKey {
     /// The separate computation of CTR, if the settings allow it. If memory cannot be allocated, GCM works without it.
     fn apart(instance: &Instance, key: &[u8]) -> Option<(ContextKey, KeystreamAhead)> {
-        let key = instance.has_ctr_apart().then(|| ContextKey::new(&instance.resources, key, false));
+        let may_be_apart = instance.keystream_pool.is_some() || instance.resources.device_is_named;
+        let key = may_be_apart.then(|| ContextKey::new(&instance.resources, key, false));
         Some((key?.ok()?, KeystreamAhead::new(Pass::Ctr32)))
     }
 
@@ -59,22 +65,20 @@ impl AeadMode for GcmMode {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key) })
+        Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key), messages: 0 })
     }
 
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // Keystream is not copied: the copy of the context computes its own keystream when needed.
         let apart = key.apart.as_ref().map(|(key, _)| (key.clone(), KeystreamAhead::new(Pass::Ctr32)));
-        Ok(|| GcmKey { gcm, apart })
+        Ok(|| GcmKey { gcm, apart, messages: MANY_MESSAGES })
     }
 
-    fn set_key(GcmKey { gcm, apart }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
-        *apart = None;
+    fn set_key(GcmKey { gcm, apart, messages }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
+        (*apart, *messages) = (None, 0);
         let is_set = gcm.set_key(key);
-        if is_set {
-            *apart = GcmKey::apart(instance, key);
-        }
+        *apart = is_set.then(|| GcmKey::apart(instance, key)).flatten();
         is_set
     }
 
@@ -83,6 +87,7 @@ impl AeadMode for GcmMode {
         (1..=MAX_IV).contains(&len)
     }
 
+    #[inline(always)]
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         if iv_is_new {
             context.iv_is_fresh();
@@ -108,8 +113,14 @@ impl AeadMode for GcmMode {
         Ok(())
     }
 
+    #[inline(always)]
     fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
         let key = context.key.as_mut().ok_or(Reason::NoKey)?;
+        key.messages = key.messages.saturating_add(1);
+        if key.messages == MANY_MESSAGES {
+            // The first copy computes all powers, with which messages of 1 KiB take less time.
+            run_and_wipe(context.common.instance.resources.leaves_keys(), || drop(key.gcm.duplicate()));
+        }
         if !key.gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
             return Err(Reason::IvLength);
         }
@@ -151,6 +162,7 @@ impl AeadMode for GcmMode {
         Ok(())
     }
 
+    #[inline(always)]
     fn finish(context: &mut AeadContext<Self>, _output: Buffers<'_>) -> Outcome<usize> {
         if context.record_aad.take().is_some() {
             context.iv_state = IvState::Used;
@@ -163,7 +175,8 @@ impl AeadMode for GcmMode {
         // The message has ended, even if the tag is wrong.
         context.iv_state = IvState::Used;
         if context.common.encrypts {
-            context.tag = key.gcm.finish_seal().ok_or(Reason::Internal)?;
+            let Some(tag) = key.gcm.finish_seal() else { return Err(Reason::Internal) };
+            context.tag = tag;
             context.tag_len = 16;
             // As in the default provider, a later decryption compares its tag with this tag, until another tag is set.
             (context.tag_is_set, context.tag_is_made) = (true, true);
@@ -190,6 +203,7 @@ impl AeadMode for GcmMode {
         if context.iv_state == IvState::Missing { IvState::Missing } else { IvState::Used }
     }
 
+    #[inline(always)]
     fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::Iv | Param::UpdatedIv if context.iv_state == IvState::Missing => {
@@ -206,6 +220,7 @@ impl AeadMode for GcmMode {
         }
     }
 
+    #[inline(always)]
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::TlsAad => context.set_record_aad(param.octets()?, TLS_TAG),
@@ -221,7 +236,7 @@ impl AeadContext<GcmMode> {
     /// continue.
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
-        let GcmKey { gcm, apart } = self.key.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, apart, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
         let instance = &self.common.instance;
         let Some((key, keystream)) = apart
             .as_mut()
@@ -332,9 +347,7 @@ impl AeadContext<GcmMode> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
         let len = data.len();
         self.iv_state = IvState::Used;
-        if self.key.is_none() {
-            return Err(Reason::NoKey);
-        }
+        self.key.as_ref().ok_or(Reason::NoKey)?;
         let (explicit_iv, text, tag) = record_parts(&mut data, TLS_TAG)?;
         let started = match self.common.encrypts {
             true => self.next_iv(explicit_iv),

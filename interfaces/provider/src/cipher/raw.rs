@@ -3,7 +3,6 @@
 use lockstep::hazmat::inline::Block;
 
 use super::{Common, copy_iv};
-use crate::algorithm::Mode;
 use crate::key::{ContextKey, Runner};
 use crate::libcrypto::{GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
@@ -46,18 +45,13 @@ impl Raw {
         if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
     }
 
-    /// Replaces the key if a key is given. The direction of the context has been set: the key is expanded for decryption only if it
-    /// is needed. The steps of key wrap decrypt in either direction. After a failure, the context has no key.
-    pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
-        let Common { instance, algorithm, encrypts, is_of_generator } = &self.common;
-        let decrypts = match algorithm.mode {
-            Mode::Ecb | Mode::Cbc | Mode::CbcCts | Mode::Xts => !encrypts,
-            Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => true,
-            _ => false,
-        };
+    /// Replaces the key if a key is given. The key is expanded for decryption only if `decrypts` is true. After a failure, the context
+    /// has no key.
+    #[inline(always)]
+    pub(super) fn replace_key(&mut self, key: Option<&[u8]>, decrypts: bool) -> Outcome<()> {
         if let Some(key) = key {
-            ContextKey::replace(&mut self.key, &instance.resources, key, decrypts)?;
-            if *is_of_generator {
+            ContextKey::replace(&mut self.key, &self.common.instance.resources, key, decrypts)?;
+            if self.common.is_of_generator {
                 self.key.iter_mut().for_each(ContextKey::use_for_generator);
             }
         }
@@ -97,6 +91,7 @@ impl Raw {
     }
 
     /// Sets a parameter of [`SETTABLE`].
+    #[inline(always)]
     pub(super) fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::Padding => self.padding = param.number::<u32>()? != 0,

@@ -1,10 +1,11 @@
 //! Contexts of CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
-use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
+use lockstep::hazmat::mode;
+use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor, StreamState};
 use lockstep::hazmat::work::Pass;
 
 use super::raw::Raw;
-use super::{Cipher, Common, cipher_of};
+use super::{Cipher, Common};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
 use crate::key::PassFn;
@@ -12,21 +13,24 @@ use crate::libcrypto::{Buffers, GetParam, Param, SetParam};
 use crate::reason::Outcome;
 use crate::system::stack::in_own_frame;
 
-/// A context of CTR, OFB, CFB, CFB8 or CFB1.
-pub(crate) struct Streams {
+/// A context of CTR if `CTR` is true, otherwise of OFB, CFB, CFB8 or CFB1.
+pub(crate) struct Streams<const CTR: bool> {
     raw: Raw,
-    counts_bits: bool,
+    /// True for CFB1 if the lengths of updates are numbers of bits.
+    pub(super) counts_bits: bool,
+    /// The length of an update in bits, if bits are counted.
+    bits: usize,
     /// The chaining state between updates.
     state: StreamState,
     /// The keystream of CTR that is computed ahead. `None` if no keystream is computed ahead, and before the first update.
     pub(crate) ahead: Option<KeystreamAhead>,
 }
 
-impl Cipher for Streams {
+impl<const CTR: bool> Cipher for Streams<CTR> {
     #[inline(always)]
     fn new(common: Common) -> Self {
-        let state = StreamState::new(cipher_of(common.algorithm.mode).pass(common.direction()), [0; 16]);
-        Streams { raw: Raw::new(common), counts_bits: false, state, ahead: None }
+        let state = StreamState::new(Self::pass(&common), [0; 16]);
+        Streams { raw: Raw::new(common), counts_bits: false, bits: 0, state, ahead: None }
     }
 
     fn common(&self) -> &Common {
@@ -43,6 +47,7 @@ impl Cipher for Streams {
         self.state.used() > 0 || matches!(self.raw.common.algorithm.mode, Mode::Ofb | Mode::Cfb128)
     }
 
+    #[inline(always)]
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.observe_init(key, iv);
         self.raw.common.encrypts = encrypts;
@@ -50,21 +55,21 @@ impl Cipher for Streams {
         self.ahead = None;
         self.raw.set_iv(iv)?;
         // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last, as in OpenSSL 1.1.1.
-        let restarts = iv.is_some() || self.raw.has_iv && self.raw.common.algorithm.mode != Mode::Ctr;
-        let pass = cipher_of(self.raw.common.algorithm.mode).pass(self.raw.common.direction());
+        let restarts = iv.is_some() || self.raw.has_iv && !CTR;
+        let pass = Self::pass(&self.raw.common);
         self.state.restart(pass, if restarts { self.raw.iv } else { *self.state.state() });
-        self.raw.replace_key(key)
+        self.raw.replace_key(key, false)
     }
 
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let key = self.raw.key()?;
-        let (len, bits) = (data.len(), data.bits());
+        let mut key = self.raw.key()?;
+        let (len, bits) = (data.len(), self.bits);
         let Common { instance, algorithm, .. } = &self.raw.common;
         let span = data.whole()?;
         let state = &mut self.state;
         let outcome = match algorithm.mode {
-            Mode::Ctr => match &instance.keystream_pool {
+            _ if CTR => match &instance.keystream_pool {
                 None => {
                     // A constant pass lets the compiler remove the code that selects a pass. In a call on one block, this code
                     // would take noticeable time.
@@ -88,14 +93,16 @@ impl Cipher for Streams {
             },
             Mode::Cfb1 if bits % 8 > 0 => {
                 let (whole, rest) = span.split_at(bits / 8);
-                let pass = cipher_of(algorithm.mode).pass(self.raw.common.direction());
+                let pass = Self::pass(&self.raw.common);
                 state
                     .apply(&mut { key }, whole)
                     .map(|()| key.key.inline.serial(pass, state.state_mut(), bits % 8, rest))
             }
             _ => state.apply(&mut { key }, span),
         };
-        outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
+        outcome
+            .inspect_err(|_| data.zero_output(len))
+            .map(|()| if !CTR && self.counts_bits { bits } else { len })
     }
 
     fn set_message_len(&mut self, len: usize) -> Outcome<()> {
@@ -106,8 +113,10 @@ impl Cipher for Streams {
         self.raw.key().map(|_| 0)
     }
 
-    fn counts_bits(&self) -> bool {
-        self.counts_bits
+    #[inline(always)]
+    fn input_len(&mut self, len: usize) -> usize {
+        self.bits = if !CTR && self.counts_bits { len } else { 0 };
+        if !CTR && self.counts_bits { len.div_ceil(8) } else { len }
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
@@ -132,7 +141,20 @@ impl Cipher for Streams {
     }
 }
 
-impl Streams {
+impl<const CTR: bool> Streams<CTR> {
+    /// The pass of the mode and direction of a context.
+    #[inline(always)]
+    fn pass(common: &Common) -> Pass {
+        let cipher = match common.algorithm.mode {
+            _ if CTR => return Pass::Ctr,
+            Mode::Ofb => mode::Cipher::Ofb,
+            Mode::Cfb128 => mode::Cipher::Cfb128,
+            Mode::Cfb8 => mode::Cipher::Cfb8,
+            _ => mode::Cipher::Cfb1,
+        };
+        cipher.pass(common.direction())
+    }
+
     /// Continues at the position `num` in the current block: the first `num` bytes of the block have been used. For OFB and
     /// CFB, the IV contains the keystream for the remaining bytes of this block. For CTR, the IV is the counter of the next
     /// block.

@@ -39,7 +39,8 @@ impl Cipher for Wrap {
         self.0.common.observe_init(key, iv);
         self.0.common.encrypts = encrypts;
         self.0.set_iv(iv)?;
-        self.0.replace_key(key)
+        // The steps of key wrap decrypt in either direction.
+        self.0.replace_key(key, true)
     }
 
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {

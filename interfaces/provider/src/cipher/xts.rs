@@ -35,6 +35,7 @@ impl Cipher for Xts {
         Ok(|| self.clone())
     }
 
+    #[inline(always)]
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.observe_init(key, iv);
         let halves = key.map(|key| key.split_at(key.len() / 2));
@@ -49,7 +50,7 @@ impl Cipher for Xts {
         }
         self.raw.set_iv(iv)?;
         self.raw.common.encrypts = encrypts;
-        self.raw.replace_key(halves.map(|(data, _)| data))?;
+        self.raw.replace_key(halves.map(|(data, _)| data), !encrypts)?;
         if let Some((_, tweak)) = halves {
             ContextKey::replace(&mut self.tweak_key, &self.raw.common.instance.resources, tweak, false)?;
         }

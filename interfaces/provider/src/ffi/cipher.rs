@@ -9,14 +9,14 @@ use super::guard::guarded;
 use super::object;
 use super::table::{self, END_OF_TABLE, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
-use crate::cipher::{Blocks, Ccm, Cipher, Common, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
+use crate::cipher::{Cbc, Ccm, Cipher, Common, Ctr, Cts, Ecb, Feedback, Gcm, GcmSiv, Ocb, Siv, Wrap, Xts};
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{Param, iter_get_params, iter_set_params, list};
 use crate::libcrypto::types::{Dispatch, OsslParam};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 use crate::resources::Resources;
-use crate::system::stack::{in_own_frame, run_and_wipe, wipe_copies_of};
+use crate::system::stack::{run_and_wipe, wipe_copies_of};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -24,13 +24,19 @@ pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 /// The object behind OpenSSL's context pointer.
 struct Context<C> {
     cipher: C,
-    /// Longest update in bytes that is not guarded against panics: see [`max_unguarded`].
-    max_unguarded: usize,
-    /// True if the trace counts the calls of this context.
-    traced: bool,
-    /// True if a call has panicked. The state may then be incomplete, and its use could repeat keystream. Therefore all later
-    /// calls fail, and the context can only be freed.
-    broken: bool,
+    calls: Calls,
+}
+
+/// How calls on a context run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// Calls on at most [`MAX_UNGUARDED`] bytes are not guarded against panics.
+    Short,
+    /// All calls are guarded: the planner may process a call on few bytes, or the trace counts the calls.
+    Guarded,
+    /// A call has panicked. The state may then be incomplete, and its use could repeat keystream. Therefore all later calls fail, and
+    /// the context can only be freed.
+    Broken,
 }
 
 /// The functions of algorithm number `ID` with contexts of type `C`.
@@ -70,8 +76,10 @@ macro_rules! dispatch_tables {
 }
 
 dispatch_tables! {
-    Blocks(Mode::Ecb | Mode::Cbc): 0 1 2 3 4 5;
-    Streams(Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1 | Mode::Ofb | Mode::Ctr): 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20;
+    Ecb(Mode::Ecb): 0 1 2;
+    Cbc(Mode::Cbc): 3 4 5;
+    Feedback(Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1 | Mode::Ofb): 6 7 8 9 10 11 12 13 14 15 16 17;
+    Ctr(Mode::Ctr): 18 19 20;
     Xts(Mode::Xts): 21 22;
     Gcm(Mode::Gcm): 23 24 25;
     Ccm(Mode::Ccm): 26 27 28;
@@ -113,22 +121,23 @@ impl<C: Cipher> Context<C> {
     }
 }
 
-/// Maximum number of bytes of an update that is not guarded against panics. A guard takes a nanosecond, which is a twentieth of
-/// the time of an update of a few blocks. A panic in an unguarded update, which would be a bug in this crate, does not unwind
-/// into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
+/// Maximum number of bytes of a call that is not guarded against panics. OpenSSL makes four calls for a message of one block, and each of
+/// them takes a few nanoseconds, of which a guard would take one or two. A panic in an unguarded call, which would be a bug in this
+/// crate, does not unwind into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
 const MAX_UNGUARDED: usize = 256;
 
-/// Returns the length in bytes of the longest update that is not guarded. Returns 0 if an update of at most [`MAX_UNGUARDED`]
-/// bytes, together with a buffered block, may be passed to the planner: all updates with data are then guarded.
-fn max_unguarded(resources: &Resources) -> usize {
-    if resources.threshold > MAX_UNGUARDED + 16 { MAX_UNGUARDED } else { 0 }
+/// The calls of a new context. A call on at most [`MAX_UNGUARDED`] bytes may process a buffered block too.
+fn first_calls(resources: &Resources) -> Calls {
+    let is_short = resources.threshold > MAX_UNGUARDED + 16 && resources.trace.is_none();
+    if is_short { Calls::Short } else { Calls::Guarded }
 }
 
-/// Runs a call on a context and reports its error, if any. After a panic, all later calls fail.
+/// Runs a call on a context and reports its error, if any. After a panic, all later calls fail. It is a function of its own, so that
+/// the code for calls that are not guarded stays short.
 ///
 /// # Safety
 /// The requirements of [`context`].
-#[inline(always)]
+#[inline(never)]
 unsafe fn call<C: Cipher>(
     pointer: *mut c_void,
     at: EntryPoint,
@@ -136,16 +145,28 @@ unsafe fn call<C: Cipher>(
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
     let context = unsafe { context::<C>(pointer) };
-    if context.broken {
+    let calls = std::mem::replace(&mut context.calls, Calls::Broken);
+    if calls == Calls::Broken {
         return context.to_status(Err(Reason::Internal), at);
     }
-    context.broken = true;
     let outcome = guarded(Err(Reason::Internal), || {
         let outcome = body(context);
-        context.broken = false;
+        context.calls = calls;
         outcome
     });
     context.to_status(outcome, at)
+}
+
+/// Runs a call on at most one block, guarded if necessary. The body occurs twice, so that it is inlined if it is not guarded.
+macro_rules! short_call {
+    ($pointer:expr, $at:ident, |$context:ident| $body:expr) => {{
+        let $context = context::<C>($pointer);
+        if $context.calls == Calls::Short {
+            let outcome = $body;
+            return $context.to_status(outcome, EntryPoint::$at);
+        }
+        call($pointer, EntryPoint::$at, |$context: &mut Context<C>| $body)
+    }};
 }
 
 unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_void) -> *mut c_void {
@@ -155,9 +176,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let resources = &instance.resources;
         let made = object::allocate(|| Context {
             cipher: C::new(Common::new(instance, &ALGORITHMS[ID])),
-            max_unguarded: max_unguarded(resources),
-            traced: resources.trace.is_some(),
-            broken: false,
+            calls: first_calls(resources),
         });
         made.map(<*mut _>::cast).unwrap_or_else(|reason| {
             resources.core.raise(reason, None);
@@ -177,13 +196,13 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // SAFETY: OpenSSL passes a context of this provider. Several threads may copy the context at the same time, so only a
         // shared reference is created.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
-        if old.broken {
+        if old.calls == Calls::Broken {
             old.raise(Reason::Internal, EntryPoint::Copy);
             return null_mut();
         }
         let copy = run_and_wipe(old.cipher.common().instance.resources.leaves_keys(), || {
             let cipher = old.cipher.duplicate()?;
-            object::allocate(|| Context { cipher: cipher(), broken: false, ..*old })
+            object::allocate(|| Context { cipher: cipher(), ..*old })
         });
         // The stack is wiped only if necessary: wiping takes a tenth of the time of a copy, and programs such as Python's
         // cryptography copy a context for each message.
@@ -205,25 +224,31 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     iv_len: usize,
     params: *const OsslParam,
 ) -> c_int {
-    let body = |context: &mut Context<C>| {
-        // SAFETY: key and IV are null or have the length that OpenSSL passes.
-        let slice = |pointer: *const u8, len| unsafe {
-            (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
-        };
-        let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
-        let Common { instance, encrypts, .. } = context.cipher.common();
-        // A change from encryption to decryption may expand the key again.
-        let expands_key = key.is_some() || *encrypts != ENCRYPTS;
-        run_and_wipe(expands_key && instance.resources.leaves_keys(), || {
-            // The length of the key is checked before anything changes: a call that fails must not leave a new IV with the old
-            // key.
-            if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
-                return Err(Reason::KeyLength);
-            }
-            context.cipher.init(ENCRYPTS, key, iv)
-        })
-    };
-    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
+    // SAFETY: key and IV are null or have the length that OpenSSL passes.
+    let slice = |at: *const u8, len| unsafe { (!at.is_null()).then(|| slice::from_raw_parts(at, len)) };
+    // SAFETY: OpenSSL passes a context of this provider.
+    let context = unsafe { context::<C>(pointer) };
+    let Common { instance, algorithm, encrypts, .. } = context.cipher.common();
+    let is_short = context.calls == Calls::Short && *encrypts == ENCRYPTS && params.is_null();
+    // Without a key, which is a constant here, the code is short.
+    if is_short && key.is_null() {
+        let outcome = context.cipher.init(ENCRYPTS, None, slice(iv, iv_len));
+        return context.to_status(outcome, EntryPoint::Init);
+    }
+    let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
+    if key.is_some_and(|key| key.len() != algorithm.key_len) {
+        // Nothing changes: a call that fails must not leave a new IV with the old key.
+        return context.to_status(Err(Reason::KeyLength), EntryPoint::Init);
+    }
+    // A change from encryption to decryption may expand the key again.
+    let leaves_keys = (key.is_some() || *encrypts != ENCRYPTS) && instance.resources.leaves_keys();
+    if is_short && !leaves_keys {
+        let outcome = context.cipher.init(ENCRYPTS, key, iv);
+        return context.to_status(outcome, EntryPoint::Init);
+    }
+    let body =
+        move |context: &mut Context<C>| run_and_wipe(leaves_keys, || context.cipher.init(ENCRYPTS, key, iv));
+    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array. The reference `context` is no longer used.
     unsafe {
         match call(pointer, EntryPoint::Init, body) {
             1 if !params.is_null() => set_context_params::<C>(pointer, params),
@@ -242,7 +267,7 @@ unsafe extern "C" fn update<C: Cipher>(
 ) -> c_int {
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
-    if len > context.max_unguarded || output.is_null() || context.broken || context.cipher.counts_bits() {
+    if len > MAX_UNGUARDED || context.calls != Calls::Short || output.is_null() {
         let body = move |context: &mut Context<C>| {
             if output.is_null()
                 && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
@@ -255,14 +280,14 @@ unsafe extern "C" fn update<C: Cipher>(
             unsafe { process(context, C::update, output, written, room, input, len) }
         };
         // SAFETY: OpenSSL passes a context of this provider. The reference `context` is no longer used.
-        return in_own_frame(|| unsafe { call(pointer, EntryPoint::Update, body) });
+        return unsafe { call(pointer, EntryPoint::Update, body) };
     }
     let room = context.cipher.output_room(room, len);
     // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
-    let outcome =
-        unsafe { Buffers::new(input, len, output, room) }.and_then(|data| context.cipher.update(data));
+    let outcome = unsafe { Buffers::new(input, context.cipher.input_len(len), output, room) }
+        .and_then(|data| context.cipher.update(data));
     // SAFETY: `written` is null or a valid place for the length.
-    let outcome = unsafe { complete_update(context, outcome, len, written) };
+    let outcome = unsafe { return_len(outcome, written) };
     context.to_status(outcome, EntryPoint::Update)
 }
 
@@ -307,11 +332,8 @@ unsafe fn process<C: Cipher>(
     let cipher = &mut context.cipher;
     // SAFETY: guaranteed by the caller.
     let outcome = unsafe {
-        if !output.is_null() && cipher.counts_bits() {
-            let bits = Buffers::new(input, len.div_ceil(8), output, room);
-            bits.and_then(|data| step(cipher, data.with_bits(len))).map(|_| len)
-        } else if !output.is_null() {
-            Buffers::new(input, len, output, room).and_then(|data| step(cipher, data))
+        if !output.is_null() {
+            Buffers::new(input, cipher.input_len(len), output, room).and_then(|data| step(cipher, data))
         } else if input.is_null() {
             cipher.set_message_len(len).map(|()| len)
         } else if len > isize::MAX as usize {
@@ -320,29 +342,13 @@ unsafe fn process<C: Cipher>(
             cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
         }
     };
-    // A call without input only sets the length of the message, so it is counted with 0 bytes.
-    let counted = if input.is_null() { 0 } else { len };
-    // SAFETY: guaranteed by the caller.
-    unsafe { complete_update(context, outcome, counted, written) }
-}
-
-/// Returns the length of the output to the caller, and counts the update for the trace.
-///
-/// # Safety
-/// `written` is null or a valid place for the length.
-#[inline(always)]
-unsafe fn complete_update<C: Cipher>(
-    context: &mut Context<C>,
-    outcome: Outcome<usize>,
-    len: usize,
-    written: *mut usize,
-) -> Outcome<()> {
-    // SAFETY: guaranteed by the caller.
-    let outcome = unsafe { return_len(outcome, written) };
-    if context.traced {
-        count(context, len);
+    let Common { instance, algorithm, encrypts, .. } = cipher.common();
+    if let Some(trace) = &instance.resources.trace {
+        // A call without input only sets the length of the message, so it is counted with 0 bytes.
+        trace.count(algorithm, *encrypts, if input.is_null() { 0 } else { len });
     }
-    outcome
+    // SAFETY: guaranteed by the caller.
+    unsafe { return_len(outcome, written) }
 }
 
 /// Writes the length of the output to `written`: 0 after a failure.
@@ -358,61 +364,48 @@ unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()
     outcome.map(|_| ())
 }
 
-#[cold]
-fn count<C: Cipher>(context: &Context<C>, len: usize) {
-    let Common { instance, algorithm, encrypts, .. } = context.cipher.common();
-    if let Some(trace) = &instance.resources.trace {
-        trace.count(algorithm, *encrypts, len);
-    }
-}
-
 unsafe extern "C" fn finish<C: Cipher>(
     pointer: *mut c_void,
     output: *mut u8,
     written: *mut usize,
     room: usize,
 ) -> c_int {
-    let body = |context: &mut Context<C>| {
-        // If the output pointer is null, there is no output space, even if OpenSSL passes a size other than 0.
-        let room = if output.is_null() { 0 } else { room };
-        // SAFETY: OpenSSL's caller guarantees that the output is valid.
-        let outcome = unsafe { Buffers::new(output, 0, output, room) }
-            .and_then(|data| context.cipher.finish(data))
-            .map_err(|reason| match reason {
-                Reason::OutputTooSmall if output.is_null() => Reason::NullBuffer,
-                reason => reason,
-            });
-        // SAFETY: `written` is null or a valid place for the length.
-        unsafe { return_len(outcome, written) }
-    };
-    // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, EntryPoint::Final, body) }
+    // If the output pointer is null, there is no output space, even if OpenSSL passes a size other than 0.
+    let room = if output.is_null() { 0 } else { room };
+    // SAFETY: OpenSSL passes a context of this provider. OpenSSL's caller guarantees that the output is valid. `written` is null or a
+    // valid place for the length.
+    unsafe {
+        short_call!(pointer, Final, |context| {
+            let outcome = Buffers::new(output, 0, output, room).and_then(|data| context.cipher.finish(data));
+            let is_null = outcome == Err(Reason::OutputTooSmall) && output.is_null();
+            return_len(if is_null { Err(Reason::NullBuffer) } else { outcome }, written)
+        })
+    }
 }
 
 unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
-    let body = |context: &mut Context<C>| {
-        // SAFETY: OpenSSL passes null or a valid array.
-        unsafe { iter_get_params(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
-    };
-    // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, EntryPoint::GetParams, body) }
+    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
+    unsafe {
+        short_call!(pointer, GetParams, |context| {
+            iter_get_params(params).try_for_each(|mut param| context.cipher.get(&mut param))
+        })
+    }
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    let body = |context: &mut Context<C>| {
-        // SAFETY: OpenSSL passes null or a valid array.
-        unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
-    };
-    // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, EntryPoint::SetParams, body) }
+    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
+    unsafe {
+        short_call!(pointer, SetParams, |context| {
+            iter_set_params(params).try_for_each(|param| context.cipher.set(&param))
+        })
+    }
 }
 
 unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_int {
     guarded(0, || {
         let Algorithm { mode, mode_number, block_size, iv_len, key_len, .. } = &ALGORITHMS[ID];
         // SAFETY: OpenSSL passes a valid array.
-        let mut params = unsafe { iter_get_params(params) };
-        let outcome = params.try_for_each(|mut param| match param.name() {
+        let outcome = unsafe { iter_get_params(params) }.try_for_each(|mut param| match param.name() {
             Param::Mode => param.number(*mode_number),
             Param::KeyLen => param.number(*key_len as u64),
             Param::IvLen => param.number(*iv_len as u64),
@@ -428,9 +421,8 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
 }
 
 unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const OsslParam {
-    const LIST: &[OsslParam] =
-        list!(Mode KeyLen IvLen BlockSize Aead CustomIv Cts TlsMulti HasRandKey EncryptThenMac);
-    LIST.as_ptr()
+    (const { list!(Mode KeyLen IvLen BlockSize Aead CustomIv Cts TlsMulti HasRandKey EncryptThenMac) })
+        .as_ptr()
 }
 
 unsafe extern "C" fn gettable_context_params<C: Cipher>(

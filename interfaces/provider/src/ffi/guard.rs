@@ -1,5 +1,5 @@
-//! Prevents panics from unwinding into C. A panic becomes an error, except in updates of a few blocks, in which it aborts the
-//! process (`MAX_UNGUARDED` in `cipher`).
+//! Prevents panics from unwinding into C. A panic becomes an error, except in calls on few bytes, in which it aborts the process
+//! (`MAX_UNGUARDED` in `cipher`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -28,13 +28,8 @@ const FUNCTIONS: &[Dispatch] = &[
 
 /// Returns an entry for a table of algorithms.
 const fn listed(names: &CStr, implementation: &'static [Dispatch], description: &CStr) -> OsslAlgorithm {
-    let (names, description) = (names.as_ptr(), description.as_ptr());
-    OsslAlgorithm {
-        names,
-        properties: PROPERTIES.as_ptr(),
-        implementation: implementation.as_ptr(),
-        description,
-    }
+    let (names, description, properties) = (names.as_ptr(), description.as_ptr(), PROPERTIES.as_ptr());
+    OsslAlgorithm { names, properties, implementation: implementation.as_ptr(), description }
 }
 
 /// The entry that ends a table of algorithms.
@@ -69,8 +64,6 @@ const REASONS: &[Item] = &{
 const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
 
 const VERSION: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
-
-const GETTABLE: &[OsslParam] = list!(Name Version BuildInfo Status);
 
 /// Initialises the provider. A module for OpenSSL exports this function under the name `OSSL_provider_init`.
 ///
@@ -115,22 +108,18 @@ pub unsafe fn init(
 }
 
 unsafe extern "C" fn teardown(context: *mut c_void) {
-    guarded((), || {
-        // SAFETY: `OSSL_provider_init` has returned this context, and OpenSSL tears it down once.
-        let instance = unsafe { Box::from_raw(context.cast::<Instance>()) };
-        instance.shut_down();
-    });
+    // SAFETY: `OSSL_provider_init` has returned this context, and OpenSSL tears it down once.
+    guarded((), || unsafe { Box::from_raw(context.cast::<Instance>()) }.shut_down());
 }
 
 unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam {
-    GETTABLE.as_ptr()
+    (const { list!(Name Version BuildInfo Status) }).as_ptr()
 }
 
 unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
     guarded(0, || {
         // SAFETY: libcrypto passes a valid array.
-        let mut params = unsafe { iter_get_params(params) };
-        let outcome = params.try_for_each(|mut param| match param.name() {
+        let outcome = unsafe { iter_get_params(params) }.try_for_each(|mut param| match param.name() {
             Param::Name => param.text(c"Lockstep"),
             Param::Version => param.text(VERSION),
             Param::BuildInfo => param.text(BUILD),

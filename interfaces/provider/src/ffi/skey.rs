@@ -65,8 +65,8 @@ unsafe extern "C" fn export(
 ) -> c_int {
     guarded(0, || {
         // SAFETY: OpenSSL passes null or a key of this provider.
-        let Some(key) = (unsafe { key.cast::<SecretKey>().as_mut() }) else { return 0 };
-        let Some(callback) = callback else { return 0 };
+        let key = unsafe { key.cast::<SecretKey>().as_mut() };
+        let (Some(key), Some(callback)) = (key, callback) else { return 0 };
         let mut params = [END, END];
         if selection & SKEYMGMT_SELECT_SECRET_KEY != 0 {
             params[0] = Param::RawBytes.entry();
@@ -85,6 +85,5 @@ unsafe extern "C" fn free(key: *mut c_void) {
 }
 
 unsafe extern "C" fn settable(_provider: *mut c_void) -> *const OsslParam {
-    const LIST: &[OsslParam] = list!(RawBytes);
-    LIST.as_ptr()
+    (const { list!(RawBytes) }).as_ptr()
 }

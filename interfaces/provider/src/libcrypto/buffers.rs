@@ -20,7 +20,6 @@ pub(crate) struct Buffers<'a> {
     len: usize,
     output: *mut u8,
     room: usize,
-    bits: usize,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -29,7 +28,7 @@ impl<'a> Buffers<'a> {
     pub(crate) fn in_place_of(data: &'a mut [u8]) -> Self {
         let output = data.as_mut_ptr();
         let len = data.len();
-        Buffers { input: output, len, output, room: len, bits: 8 * len, memory: PhantomData }
+        Buffers { input: output, len, output, room: len, memory: PhantomData }
     }
 
     /// Creates the buffers of a call from C.
@@ -50,18 +49,7 @@ impl<'a> Buffers<'a> {
         }
         // Some callers pass an unrealistically large size. No buffer is larger than `isize::MAX` bytes.
         let room = room.min(isize::MAX as usize);
-        Ok(Buffers { input, len, output, room, bits: 8 * len, memory: PhantomData })
-    }
-
-    /// Sets the length of the input in bits, for contexts that count bits. The length in bytes must match this number of bits.
-    pub(crate) fn with_bits(self, bits: usize) -> Self {
-        debug_assert_eq!(bits.div_ceil(8), self.len);
-        Buffers { bits, ..self }
-    }
-
-    /// Bits of input.
-    pub(crate) fn bits(&self) -> usize {
-        self.bits
+        Ok(Buffers { input, len, output, room, memory: PhantomData })
     }
 
     /// True if the input pointer is null. This is not the same as an empty input, whose pointer may be valid.

@@ -157,6 +157,7 @@ impl SetParam<'_> {
     }
 
     /// Returns the value as a non-negative number. The stored number may have any width, and its value must fit `T`.
+    #[inline(always)]
     pub(crate) fn number<T: TryFrom<u128>>(&self) -> Outcome<T> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;

@@ -2,7 +2,7 @@ use lockstep::hazmat::inline::{InlineKernel, InlineKey};
 
 use super::*;
 use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::cipher::{Cipher, Common, Gcm, Streams};
+use crate::cipher::{Cipher, Common, Ctr, Gcm};
 use crate::instance::Instance;
 use crate::libcrypto::Buffers;
 use crate::libcrypto::core::Core;
@@ -22,17 +22,17 @@ fn common(instance: &'static Instance, algorithm: &'static Algorithm) -> Common 
     Common::new(instance, algorithm)
 }
 
-fn started(instance: &'static Instance, iv: &Block) -> Streams {
-    let mut context = Streams::new(common(instance, aes_256_ctr()));
+fn started(instance: &'static Instance, iv: &Block) -> Ctr {
+    let mut context = Ctr::new(common(instance, aes_256_ctr()));
     context.init(true, Some(&KEY), Some(iv)).unwrap();
     context
 }
 
-fn uses_pool(context: &Streams) -> bool {
+fn uses_pool(context: &Ctr) -> bool {
     context.ahead.as_ref().is_some_and(|ahead| ahead.member.is_some())
 }
 
-fn apply(context: &mut Streams, data: &mut [u8]) {
+fn apply(context: &mut Ctr, data: &mut [u8]) {
     let len = data.len();
     assert_eq!(context.update(Buffers::in_place_of(data)), Ok(len));
 }
@@ -53,7 +53,7 @@ fn sizes(most: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-fn run_in(context: &mut Streams, data: &mut [u8], sizes: impl Iterator<Item = usize>) {
+fn run_in(context: &mut Ctr, data: &mut [u8], sizes: impl Iterator<Item = usize>) {
     let mut rest = data;
     for size in sizes {
         let (now, later) = rest.split_at_mut(size.min(rest.len()));

@@ -10,6 +10,6 @@ impl<'a> Buffers<'a> {
     /// Input in the first bytes of the output space.
     pub(crate) fn in_place_in(output: &'a mut [u8], len: usize) -> Self {
         assert!(len <= output.len());
-        Buffers { len, bits: 8 * len, ..Buffers::in_place_of(output) }
+        Buffers { len, ..Buffers::in_place_of(output) }
     }
 }
