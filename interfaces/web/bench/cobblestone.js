@@ -1,10 +1,10 @@
 // Compares streams of chunked encryption with WebCrypto's own AES-GCM in chunks of 16 KiB: the part `cobblestone` of `make bench-web`.
 //
 // A trial encrypts or decrypts one message of 256 MiB from memory by each contender. Each contender runs in a process of its own, so it pays
-// for its own garbage and its own compilation, and take turns in rounds of 16 MiB, so a change of the machine's speed concerns all. Each trial
-// has new processes, since their layout in memory changes the rates. Before it is timed, a contender processes 32 MiB; the first 16 MiB of these
-// are compared with the message that `node:crypto` computes. WebCrypto runs with the number of concurrent calls that is the fastest in a
-// measurement at the start.
+// for its own garbage and its own compilation. The contenders take turns in rounds of 16 MiB, so a change of the machine's speed concerns all.
+// Each trial has new processes, since their layout in memory changes the rates. Before it is timed, a contender processes 32 MiB; the first
+// 16 MiB of these are compared with the message that `node:crypto` computes. WebCrypto runs with the number of concurrent calls that is the
+// fastest in a measurement at the start.
 
 import { fork } from 'node:child_process';
 import { createCipheriv, createHmac } from 'node:crypto';

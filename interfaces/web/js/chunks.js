@@ -156,7 +156,7 @@ export class ChunkCipher {
         try {
             const pieces = [];
             this.#each(first, parts, ends, (chunk, number) => pieces.push(...this.#oneByNode(chunk, number)));
-            return [bytes(join(pieces, Buffer.allocUnsafeSlow))];
+            return [bytes(join(pieces, globalThis.Buffer.allocUnsafeSlow))];
         } finally {
             await new Promise((resolve) => setImmediate(resolve));
         }
