@@ -6,6 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { brotliCompressSync } from 'node:zlib';
 
+import { compare } from './cobblestone.js';
+
 const { LOCKSTEP_WEB: folder, LOCKSTEP_AEAD_ONLY: small, LOCKSTEP_SUITE: suite } = process.env;
 const web = await import(pathToFileURL(`${folder}/lockstep.js`));
 await web.init();
@@ -109,8 +111,6 @@ async function messages() {
     }
 }
 
-const CHUNK = 16384;
-
 /** Makes a stream of bytes from memory, in pieces of a mebibyte. */
 function source(data) {
     let at = 0;
@@ -128,43 +128,8 @@ async function drain(stream) {
     while (!(await reader.read()).done);
 }
 
-async function cobblestone(length) {
-    const data = noise(length);
-    const keyFile = web.generateKeyFile();
-    const imported = await subtle.importKey('raw', noise(32), 'AES-GCM', false, ['encrypt', 'decrypt']);
-    const parameters = { name: 'AES-GCM', iv: new Uint8Array(12) };
-    // WebCrypto encrypts or decrypts the same bytes in chunks of the same length, with `flight` concurrent calls.
-    const webcrypto = (operation, input, chunk, flight) => async () => {
-        for (let at = 0; at < input.length; at += flight * chunk) {
-            await Promise.all(Array.from({ length: flight }, (_, index) => {
-                const part = input.subarray(at + index * chunk, at + (index + 1) * chunk);
-                return subtle[operation]({ ...parameters }, imported, part);
-            }));
-        }
-    };
-    const seal = (backend) => () => drain(source(data).pipeThrough(web.encryptStream({ keyFile, backend })));
-    const parts = [];
-    for await (const part of source(data).pipeThrough(web.encryptStream({ keyFile }))) parts.push(part);
-    const sealed = Buffer.concat(parts);
-    const open = (backend) => () => drain(source(sealed).pipeThrough(web.decryptStream({ keyFile, backend })));
-    const chunks = new Uint8Array(length + (length / CHUNK) * 16);
-    for (let index = 0; index < length / CHUNK; index++) {
-        const part = await subtle.encrypt(parameters, imported, data.subarray(index * CHUNK, (index + 1) * CHUNK));
-        chunks.set(new Uint8Array(part), index * (CHUNK + 16));
-    }
-    const found = await times({
-        'encrypt, auto': seal('auto'),
-        'encrypt, wasm': seal('wasm'),
-        'WebCrypto encrypt, 1 call in flight': webcrypto('encrypt', data, CHUNK, 1),
-        'WebCrypto encrypt, 64 in flight': webcrypto('encrypt', data, CHUNK, 64),
-        'decrypt, auto': open('auto'),
-        'WebCrypto decrypt, 64 in flight': webcrypto('decrypt', chunks, CHUNK + 16, 64),
-    }, 5);
-    print(`Cobblestone-256, ${length / MIB} MiB`, found, 'MB/s', (time) => length / time / 1e6);
-    for (const direction of ['encrypt', 'decrypt']) {
-        const ratio = found[`WebCrypto ${direction}, 64 in flight`] / found[`${direction}, auto`];
-        console.log(`  ${direction}, auto, is ${ratio.toFixed(2)} of WebCrypto's rate`);
-    }
+async function cobblestone() {
+    for (const direction of ['encrypt', 'decrypt']) await compare(direction);
 }
 
 /** Measures the sum of the rates of several workers, each of which encrypts by WebAssembly. */
@@ -194,7 +159,7 @@ function sizes() {
 if (isMainThread) {
     console.log(`Node ${process.version}`);
     // Runs all parts, or the parts that are named as arguments.
-    const parts = { sizes, ctr, messages, cobblestone: () => cobblestone(256 * MIB), workers: () => workers(64 * MIB) };
+    const parts = { sizes, ctr, messages, cobblestone, workers: () => workers(64 * MIB) };
     for (const name of process.argv.length > 2 ? process.argv.slice(2) : Object.keys(parts)) await parts[name]();
 } else {
     const data = noise(workerData.length);

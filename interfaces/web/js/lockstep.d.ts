@@ -16,7 +16,7 @@ export interface LockstepError extends Error {
  */
 export function init(source?: string | URL | BufferSource | WebAssembly.Module): Promise<void>;
 
-/** `auto` measures WebAssembly and WebCrypto on the first data, and takes the faster one. */
+/** `auto` measures WebAssembly and WebCrypto on the first data, and takes the faster one. In Node, files use `node:crypto` instead of WebCrypto. */
 export type Backend = 'auto' | 'wasm' | 'webcrypto';
 
 /** The options of an encryption. They must contain exactly one kind of key. */

@@ -81,11 +81,11 @@ export function live(object) {
     return object;
 }
 
-/** Converts an argument to bytes. */
+/** Returns a view of the bytes of an argument, as a plain `Uint8Array`: `slice` of a `Buffer` of Node makes no copy. */
 export function bytes(value, name) {
     if (value instanceof ArrayBuffer) return new Uint8Array(value);
     if (!ArrayBuffer.isView(value)) throw failure('argument', `${name} must be a Uint8Array`);
-    return value instanceof Uint8Array ? value : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    return value.constructor === Uint8Array ? value : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
 /** Returns WebCrypto, or undefined if it is missing. Browsers offer it only in secure contexts. */

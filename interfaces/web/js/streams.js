@@ -10,11 +10,14 @@ import { CHUNK, HEADER, SEALED, backends, bytes, call } from './module.js';
  */
 const IN_FLIGHT = 0.75 * 2 ** 20;
 
+/** The number of results that a fast reader gets for a request. The time that it takes for them is measured. */
+const GROUP = 16;
+
 /** A reader is slow if it takes more time than this for a result, in milliseconds. A reader in memory takes some microseconds. */
 const SLOW = 0.1;
 
-/** The number of consecutive requests of a slow reader, after which results are joined. A single one can be a pause of the engine. */
-const SLOW_REQUESTS = 2;
+/** The number of consecutive requests of a slow reader, after which results are joined. A few of them can be pauses of the engine. */
+const SLOW_REQUESTS = 8;
 
 /**
  * A pair of a writable and a readable stream with the behaviour of a `TransformStream`, and one addition: a slow reader, for example a file,
@@ -83,14 +86,16 @@ class Pair {
 
     /** Passes results to the reader. */
     put(results) {
-        const found = results.filter((result) => result.length > 0);
-        if (!this.#failed && this.#answer && found.length > 0) {
-            this.#enqueue(found);
+        if (this.#failed) return;
+        for (const result of results) {
+            if (result.length === 0) continue;
+            this.#results.push(result);
+            this.#waiting += result.length;
+        }
+        if (this.#answer && this.#waiting > 0) {
+            this.#deliver();
             this.#answer();
             this.#answer = undefined;
-        } else if (!this.#failed) {
-            this.#results.push(...found);
-            this.#waiting += found.reduce((sum, result) => sum + result.length, 0);
         }
         this.#wake?.();
     }
@@ -119,24 +124,31 @@ class Pair {
         this.#wake?.();
     }
 
+    get #isSlow() {
+        return this.#slowRequests >= SLOW_REQUESTS;
+    }
+
     #pull() {
-        if (this.#slowRequests < SLOW_REQUESTS) {
-            const isSlow = performance.now() - this.#time > SLOW * this.#count;
-            this.#slowRequests = isSlow && this.#count > 0 ? this.#slowRequests + 1 : 0;
+        if (!this.#isSlow && this.#count > 0) {
+            const time = performance.now() - this.#time;
+            this.#slowRequests = time > SLOW * this.#count ? this.#slowRequests + 1 : 0;
         }
-        if (this.#results.length === 0) return new Promise((resolve) => (this.#answer = resolve));
-        let [count, length] = [0, 0];
-        do length += this.#results[count++].length;
-        while (count < this.#results.length && length + this.#results[count].length <= MOST * SEALED);
-        this.#waiting -= length;
-        this.#enqueue(this.#results.splice(0, count));
+        if (this.#waiting === 0) return new Promise((resolve) => (this.#answer = resolve));
+        this.#deliver();
         if (this.#isEnded && this.#waiting === 0) this.#close();
         this.#wake?.();
         return undefined;
     }
 
-    #enqueue(results) {
-        const pieces = this.#slowRequests < SLOW_REQUESTS ? results : [join(results)];
+    // Gives the reader a group of results or, if it is slow, a joined piece.
+    #deliver() {
+        const most = this.#isSlow ? MOST : GROUP;
+        let [count, length] = [0, 0];
+        do length += this.#results[count++].length;
+        while (count < Math.min(this.#results.length, most) && length + this.#results[count].length <= MOST * SEALED);
+        this.#waiting -= length;
+        const results = this.#results.splice(0, count);
+        const pieces = this.#isSlow ? [join(results)] : results;
         pieces.forEach((piece) => this.#reader.enqueue(piece));
         [this.#time, this.#count] = [performance.now(), pieces.length];
     }

@@ -28,3 +28,15 @@ test('keys that were given to WebCrypto are wiped, also if the import fails', as
     // The package must not change the caller's own array.
     assert.deepEqual(options.keyFile, text);
 });
+
+test('a key file in a Buffer of Node is copied, and not wiped', async () => {
+    const keyFile = Buffer.from(web.generateKeyFile());
+    const text = Buffer.from(keyFile);
+    const plain = noise(1, 50_000);
+    const sealed = await passed(plain, web.encryptStream({ keyFile }));
+    for (let file = 0; file < 2; file++) assert.deepEqual(await passed(sealed, web.decryptStream({ keyFile })), Buffer.from(plain));
+    const stream = web.decryptStream({ keyFile });
+    keyFile.fill(0);
+    assert.deepEqual(await passed(sealed, stream), Buffer.from(plain));
+    assert.notDeepEqual(text, keyFile);
+});
