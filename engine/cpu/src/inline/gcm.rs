@@ -98,7 +98,10 @@ impl InlineGcm {
         if self.0.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD_OR_IV {
             return false;
         }
-        with_state!(self, (key, state) => state.start(key, iv));
+        match iv.try_into() {
+            Ok(nonce) => self.0.state.start_at(nonce, 1),
+            Err(_) => with_state!(self, (key, state) => state.start(key, iv)),
+        }
         self.0.phase = Phase::Aad;
         (self.0.encrypt, self.0.aad, self.0.data) = (encrypt, 0, 0);
         true

@@ -66,18 +66,24 @@ impl State {
     /// Starts a message. J0 is encrypted later, together with the first data.
     #[inline]
     pub(crate) fn start<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, iv: &[u8]) {
-        self.hash.clear();
-        if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
-            (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, 1), true);
-        } else {
-            self.hash.absorb(key, iv);
-            self.hash.pad();
-            let lengths = (8 * iv.len() as u128).to_be_bytes();
-            self.counter.block[0] = *self.hash.finish(key, &lengths);
-            self.counter.is_public = false;
-            self.hash.clear();
+        if let Ok(nonce) = iv.try_into() {
+            return self.start_at(nonce, 1);
         }
-        self.lacks_mask = true;
+        self.hash.clear();
+        self.hash.absorb(key, iv);
+        self.hash.pad();
+        let lengths = (8 * iv.len() as u128).to_be_bytes();
+        self.counter.block[0] = *self.hash.finish(key, &lengths);
+        self.hash.clear();
+        (self.counter.is_public, self.lacks_mask) = (false, true);
+    }
+
+    /// Starts a message with a nonce of 12 bytes and the first counter: 1, or 2 if the mask is known. Reads no secret.
+    #[inline]
+    pub(crate) fn start_at(&mut self, nonce: &[u8; 12], counter: u32) {
+        self.hash.clear();
+        (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, counter), true);
+        self.lacks_mask = counter == 1;
     }
 
     /// Computes the mask if it is missing.
@@ -103,10 +109,8 @@ impl State {
     /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
     #[inline]
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
-        self.hash.clear();
-        (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, 2), true);
+        self.start_at(nonce, 2);
         self.encrypted[MASK] = *mask;
-        self.lacks_mask = false;
     }
 
     /// Adds additional data.
