@@ -12,7 +12,9 @@
 //! The result of any other operation consists of new atoms, which differ from all earlier atoms. A proof that depends on such a result
 //! fails. Two results that have the same expressions are equal for all values of the inputs.
 
+mod circuits;
 pub(crate) mod definition;
+pub(crate) mod functions;
 mod lanes;
 pub(crate) mod table;
 

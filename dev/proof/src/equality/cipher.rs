@@ -45,6 +45,10 @@ pub(super) fn zero_padded(bytes: &[Symbol]) -> Vec<Symbol> {
     padded
 }
 
+/// `cpu/soft` fills groups of blocks with blocks of this byte (`SPARE_BYTE` in `engine/cpu/src/soft/passes.rs`). Their results are not used,
+/// but without expressions in terms of the S-box they would be sums of very many atoms.
+const SPARE_BYTE: u8 = 0x5a;
+
 /// AES with a key of symbols (FIPS 197).
 pub(super) struct Cipher {
     symbols: Symbols,
@@ -57,7 +61,13 @@ impl Cipher {
     /// The key expansion (FIPS 197, 5.2).
     pub(super) fn new(symbols: &Symbols, key: &[Symbol]) -> Cipher {
         let round_keys = definition::round_keys(&mut *symbols.table(), key);
-        Cipher { symbols: symbols.clone(), round_keys, known: RefCell::default() }
+        let cipher = Cipher { symbols: symbols.clone(), round_keys, known: RefCell::default() };
+        if symbols.table().recognises_circuits() {
+            for encrypts in [true, false] {
+                cipher.apply(&block(&public(&[SPARE_BYTE; 16])), encrypts);
+            }
+        }
+        cipher
     }
 
     /// The cipher with the same key, which uses a copy of the table of symbols.
@@ -147,6 +157,10 @@ impl Cipher {
             register.drain(..segment.len());
             register.extend(if encrypts { &output } else { segment });
             result.extend(output);
+        }
+        if self.symbols.table().recognises_circuits() {
+            // The code also encrypts the last block, if that does not fill a group.
+            self.encrypt(&bytes_of(&register));
         }
         bytes_of(&result)
     }

@@ -26,8 +26,12 @@ fn block_mode() -> Operation {
     Operation::Mode(BLOCK)
 }
 
-fn prover(image: &Arc<Image>, operation: Operation) -> Result<Prover, Stop> {
-    let name = if image.is_arm { "cpu/armv8" } else { "cpu/aesni" };
+/// A kernel with AES instructions.
+fn with_instructions(image: &Image) -> &'static str {
+    if image.is_arm { "cpu/armv8" } else { "cpu/aesni" }
+}
+
+fn prover(image: &Arc<Image>, name: &str, operation: Operation) -> Result<Prover, Stop> {
     let kernel =
         *cases::kernels(image).iter().find(|kernel| kernel.name == name).expect("a kernel of the list");
     Prover::new(image, Group { kernel, key_len: 16, operation }, Extent::Short)
@@ -35,7 +39,7 @@ fn prover(image: &Arc<Image>, operation: Operation) -> Result<Prover, Stop> {
 
 /// A function of the harness that computes one wrong byte, and only for one in 65,536 secrets.
 fn finds_rare_fault(image: &Arc<Image>) -> Result<bool, Stop> {
-    let mut session = prover(image, block_mode())?.session;
+    let mut session = prover(image, with_instructions(image), block_mode())?.session;
     let mut symbols = session.machine.domain.clone();
     let secret = symbols.inputs(16);
     let arguments =
@@ -47,7 +51,8 @@ fn finds_rare_fault(image: &Arc<Image>) -> Result<bool, Stop> {
 
 /// A definition of AES that is wrong in one bit, and only for one of the 2^128 keys.
 fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
-    let Prover { mut session, symbols, key, cipher, .. } = prover(image, block_mode())?;
+    let Prover { mut session, symbols, key, cipher, .. } =
+        prover(image, with_instructions(image), block_mode())?;
     let place = set_key(&mut session, key.clone())?;
     let input = symbols.inputs(16);
     let address = session.buffer(RESULT, input.clone(), true);
@@ -65,7 +70,7 @@ fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
 /// A definition of GHASH with two blocks in the wrong order.
 fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
     let pass = PASSES.iter().position(|pass| pass.name == "Ghash").expect("a pass of the list");
-    let prover = prover(image, Operation::Pass(pass))?;
+    let prover = prover(image, with_instructions(image), Operation::Pass(pass))?;
     let messages = tasks::messages(&prover, &[160], &mut Vec::new());
     let mut session = prover.session.clone();
     let differences = tasks::prove_pass(&prover, &mut session, &PASSES[pass], &messages, false)?;
@@ -75,8 +80,8 @@ fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
     Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &messages[0], &swapped, result))
 }
 
-/// NOPs for the instruction at an address, if it is an AES round or, on Arm, MixColumns of a round.
-fn nops_for_round(image: &Image, address: u64) -> Option<Vec<u8>> {
+/// NOPs for the instruction at an address, if it is an AES round (on Arm, MixColumns of a round) or, for a circuit, a product of bits.
+fn nops_for(image: &Image, address: u64, is_circuit: bool) -> Option<Vec<u8>> {
     let code = image.code_at(address)?;
     if image.is_arm {
         const NOP: u32 = 0xd503_201f;
@@ -85,16 +90,22 @@ fn nops_for_round(image: &Image, address: u64) -> Option<Vec<u8>> {
     }
     const NOP: u8 = 0x90;
     let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
-    let is_round = matches!(instruction.mnemonic(), Mnemonic::Aesenc | Mnemonic::Vaesenc);
-    is_round.then(|| vec![NOP; instruction.len()])
+    let is_removed = match instruction.mnemonic() {
+        Mnemonic::Aesenc | Mnemonic::Vaesenc => !is_circuit,
+        Mnemonic::Pand | Mnemonic::Vpand | Mnemonic::Vpandq | Mnemonic::Vpandd => is_circuit,
+        _ => false,
+    };
+    is_removed.then(|| vec![NOP; instruction.len()])
 }
 
-/// A program in which one AES round of the encryption of a block is missing.
-fn finds_faulty_program(image: &Arc<Image>) -> Result<bool, Stop> {
-    let mut prover = prover(image, block_mode())?;
+/// A program in which an instruction of the encryption of a block is missing: an AES round, or a product in `cpu/soft`.
+fn finds_missing(image: &Arc<Image>, name: &str) -> Result<bool, Stop> {
+    let mut prover = prover(image, name, block_mode())?;
     modes::prove(&mut prover, BLOCK)?;
+    let is_circuit = prover.group.kernel.width.is_some();
     let mut visited = prover.session.machine.visited();
-    let Some((address, nops)) = visited.find_map(|address| Some((address, nops_for_round(image, address)?)))
+    let Some((address, nops)) =
+        visited.find_map(|address| Some((address, nops_for(image, address, is_circuit)?)))
     else {
         return Ok(false);
     };
@@ -104,15 +115,24 @@ fn finds_faulty_program(image: &Arc<Image>) -> Result<bool, Stop> {
     Ok(prover.outcome.failures.is_empty() && !outcome.failures.is_empty())
 }
 
+fn finds_missing_round(image: &Arc<Image>) -> Result<bool, Stop> {
+    finds_missing(image, with_instructions(image))
+}
+
+fn finds_missing_product(image: &Arc<Image>) -> Result<bool, Stop> {
+    finds_missing(image, "cpu/soft")
+}
+
 /// The names of the controls that the proofs do not refute.
 pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     type Control = fn(&Arc<Image>) -> Result<bool, Stop>;
-    // The last one needs the proofs of GHASH, which the kernels for Arm do not have.
-    let controls: [(&str, Control); 4] = [
+    // The last two need the proofs of GHASH, which the kernels for Arm do not have, and an instruction of x86-64.
+    let controls: [(&str, Control); 5] = [
         ("proof_control_rare", finds_rare_fault),
-        ("a program without an AES round", finds_faulty_program),
+        ("a program without an AES round", finds_missing_round),
         ("a wrong definition of AES", finds_wrong_definition),
         ("a wrong order of blocks of GHASH", finds_wrong_order),
+        ("a circuit without a product", finds_missing_product),
     ];
     let controls = if image.is_arm { &controls[..3] } else { &controls[..] };
     controls.iter().filter(|(_, control)| control(image) != Ok(true)).map(|(name, _)| *name).collect()

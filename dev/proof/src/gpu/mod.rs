@@ -16,7 +16,6 @@ mod cases;
 mod code;
 mod controls;
 mod expressions;
-mod functions;
 mod ghash;
 mod jobs;
 mod memory;

@@ -3,11 +3,11 @@
 use lockstep_reference::{Aes, ghash};
 
 use super::expressions::{Bit, Expr, Expressions};
-use super::functions::{Truth, truth};
 use super::word::{self, Word};
 use crate::random::Random;
 use crate::symbols::Symbols;
 use crate::symbols::definition;
+use crate::symbols::functions::{Truth, truth};
 use crate::value::Domain;
 
 fn value(truth: &Truth, x: u8) -> bool {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use super::circuits::Circuits;
 use super::lanes::{Lanes, is_modulus, sum_of_sorted};
 use crate::aes;
 
@@ -20,6 +21,10 @@ pub(super) type Atom = u32;
 pub const ZERO: Bit = 0;
 /// The sum that has only the constant one.
 pub const ONE: Bit = 1;
+
+/// The largest number of atoms of a sum in a table that recognises circuits. A larger sum becomes a new atom, which differs from all other
+/// expressions. Such sums occur if code encrypts blocks that the definition does not have, for example to fill a group of blocks.
+const MOST_ATOMS: usize = 4096;
 
 /// All sums, and the atoms of each operation.
 #[derive(Clone)]
@@ -52,6 +57,8 @@ pub struct Table {
     /// input of an S-box.
     watched: Range<Atom>,
     others: BTreeMap<Atom, Bit>,
+    /// The S-boxes that code computes by circuits, if the table recognises them.
+    pub(super) circuits: Option<Circuits>,
     scratch: Vec<Atom>,
 }
 
@@ -73,6 +80,7 @@ impl Default for Table {
             are_multiplied: FxHashSet::default(),
             watched: 0..0,
             others: BTreeMap::new(),
+            circuits: None,
             scratch: Vec::new(),
         };
         assert_eq!((table.intern(&[]), table.intern(&[0])), (ZERO, ONE));
@@ -148,12 +156,20 @@ impl Table {
                 if let Some(sum) = self.sums.get(&key) {
                     return *sum;
                 }
-                let atoms = sum_of_sorted(self.atoms(x), self.atoms(y));
-                let sum = self.intern(&atoms);
+                let sum = self.raw_sum(x, y);
                 self.sums.insert(key, sum);
                 sum
             }
         }
+    }
+
+    /// The sum of two expressions, from their atoms.
+    fn raw_sum(&mut self, x: Bit, y: Bit) -> Bit {
+        let atoms = sum_of_sorted(self.atoms(x), self.atoms(y));
+        if self.recognises_circuits() && atoms.len() > MOST_ATOMS {
+            return self.atom();
+        }
+        self.intern(&atoms)
     }
 
     /// The sum of expressions.
@@ -192,6 +208,9 @@ impl Table {
             (ONE, other) | (other, ONE) => return other,
             _ if x == y => return x,
             _ => {}
+        }
+        if let Some(product) = self.product_of_functions(x, y) {
+            return product;
         }
         // (a + c)(b + d) = ab + ad + bc + cd with constants c and d.
         let (c, d) = (self.has_constant(x), self.has_constant(y));
@@ -292,6 +311,9 @@ impl Table {
         use crate::value::Domain;
         if Symbols::secret(byte) == 0 {
             return Symbols::constant(aes::sub_byte(Symbols::value(byte), inverse));
+        }
+        if self.circuits.is_some() {
+            return self.sub_registered(byte, inverse);
         }
         if self.is_watching() {
             for bit in byte {

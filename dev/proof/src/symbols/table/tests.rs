@@ -36,6 +36,9 @@ pub(crate) fn extend(table: &Table, values: &mut Values) {
                 y.iter().enumerate().for_each(|(place, bit)| put(values, *bit, result >> place & 1 == 1));
             }
         }
+        if let Some(circuits) = &table.circuits {
+            circuits.put_elements(values, |values, byte| byte_value(table, values, byte));
+        }
         for ((x, y), product) in &table.products {
             if let Some((x, y)) = value(table, values, *x).zip(value(table, values, *y)) {
                 put(values, *product, x && y);

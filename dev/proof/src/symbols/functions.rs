@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use crate::aes;
 
 /// A truth table: bit `x` is the value for the input `x`.
-pub(super) type Truth = [u64; 4];
+pub(crate) type Truth = [u64; 4];
 
 /// The truth table of a function.
-pub(super) fn truth(function: impl Fn(u8) -> bool) -> Truth {
+pub(crate) fn truth(function: impl Fn(u8) -> bool) -> Truth {
     let mut truth = [0; 4];
     for x in (0..=255).filter(|x| function(*x)) {
         truth[usize::from(x) / 64] |= 1 << (x % 64);
@@ -20,17 +20,18 @@ pub(super) fn truth(function: impl Fn(u8) -> bool) -> Truth {
 }
 
 /// The truth table of an output bit of the S-box, or of its inverse, whose input is added to a constant.
-pub(super) fn of_sbox(bit: usize, constant: u8, inverse: bool) -> Truth {
+pub(crate) fn of_sbox(bit: usize, constant: u8, inverse: bool) -> Truth {
     truth(|x| aes::sub_byte(x ^ constant, inverse) >> bit & 1 == 1)
 }
 
 /// The sum of two functions.
-pub(super) fn sum(x: Truth, y: Truth) -> Truth {
+pub(crate) fn sum(x: Truth, y: Truth) -> Truth {
     std::array::from_fn(|word| x[word] ^ y[word])
 }
 
 /// The basis. Element 0 is the constant one, and elements 1 to 8 are the bits.
-pub(super) struct Functions {
+#[derive(Clone)]
+pub(crate) struct Functions {
     elements: Vec<Truth>,
     /// Sums of elements by their lowest bit, with the set of these elements: an echelon form.
     rows: Vec<Option<(Truth, Truth)>>,
@@ -38,7 +39,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub(super) fn new() -> Functions {
+    pub(crate) fn new() -> Functions {
         let mut functions = Functions { elements: Vec::new(), rows: vec![None; 256], known: HashMap::new() };
         functions.parts(truth(|_| true));
         for bit in 0..8 {
@@ -53,12 +54,12 @@ impl Functions {
     }
 
     /// An element of the basis.
-    pub(super) fn element(&self, number: u16) -> Truth {
+    pub(crate) fn element(&self, number: u16) -> Truth {
         self.elements[usize::from(number)]
     }
 
     /// The numbers of the elements whose sum is the function.
-    pub(super) fn parts(&mut self, function: Truth) -> Vec<u16> {
+    pub(crate) fn parts(&mut self, function: Truth) -> Vec<u16> {
         if let Some(parts) = self.known.get(&function) {
             return parts.clone();
         }
