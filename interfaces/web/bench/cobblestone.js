@@ -1,12 +1,13 @@
 // Compares streams of chunked encryption with the AES-GCM of WebCrypto alone and of `node:crypto` alone, in chunks of 16 KiB: the part
 // `cobblestone` of `make bench-web`.
 //
-// A trial encrypts or decrypts one message of 256 MiB from memory by each contender. Each contender runs in a process of its own, so it pays
-// for its own garbage and its own compilation. The contenders take turns in rounds of 16 MiB, so a change of the machine's speed concerns all.
-// Each trial has new processes, since their layout in memory changes the rates. Before it is timed, a contender processes 32 MiB; the first
-// 16 MiB of these are compared with the message that `node:crypto` computes. WebCrypto runs with the number of concurrent calls that is the
-// fastest in a measurement at the start. After the first 16 MiB, the calls of WebCrypto and of `node:crypto` are counted, which shows what the
-// backend `auto` has selected; they are not counted during the timed rounds.
+// A trial encrypts or decrypts one message of 256 MiB from memory by each contender. Each contender runs in a process of its own, so
+// its compilation and its collection of garbage take no time of another contender. The contenders take turns in rounds of 16 MiB, so a
+// change of the machine's speed concerns all. Each trial has new processes, since their layout in memory changes the rates.
+//
+// Before it is timed, a contender processes 32 MiB. The first 16 MiB of these are compared with the message that `node:crypto` computes.
+// During the other 16 MiB, the functions of WebCrypto and of `node:crypto` are replaced, to find out what the backend `auto` has selected.
+// WebCrypto runs with the number of concurrent calls that is the fastest in a measurement at the start.
 
 import { fork } from 'node:child_process';
 import nodeCrypto, { createCipheriv, createHmac, createSecretKey } from 'node:crypto';
