@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the npm package in Node, beside WebCrypto and packages of npm, and prints the sizes of the module.
 #
-#   tools/web/bench.sh PACKAGE [PART...]     PACKAGE: the folder of tools/web/build.sh; PART: sizes, ctr, messages, cobblestone, workers
+#   tools/web/bench.sh PACKAGE [PART...]     PACKAGE: the folder of tools/web/build.sh; PART: sizes, ctr, messages, cobblestone, short, workers
 set -euo pipefail
 
 [ $# -gt 0 ] || {

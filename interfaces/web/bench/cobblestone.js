@@ -1,13 +1,16 @@
-// Compares streams of chunked encryption with WebCrypto's own AES-GCM in chunks of 16 KiB: the part `cobblestone` of `make bench-web`.
+// Compares streams of chunked encryption with the AES-GCM of WebCrypto alone and of `node:crypto` alone, in chunks of 16 KiB: the part
+// `cobblestone` of `make bench-web`.
 //
-// A trial encrypts or decrypts one message of 256 MiB from memory by each contender. Each contender runs in a process of its own, so it pays
-// for its own garbage and its own compilation. The contenders take turns in rounds of 16 MiB, so a change of the machine's speed concerns all.
-// Each trial has new processes, since their layout in memory changes the rates. Before it is timed, a contender processes 32 MiB; the first
-// 16 MiB of these are compared with the message that `node:crypto` computes. WebCrypto runs with the number of concurrent calls that is the
-// fastest in a measurement at the start.
+// A trial encrypts or decrypts one message of 256 MiB from memory by each contender. Each contender runs in a process of its own, so
+// its compilation and its collection of garbage take no time of another contender. The contenders take turns in rounds of 16 MiB, so a
+// change of the machine's speed concerns all. Each trial has new processes, since their layout in memory changes the rates.
+//
+// Before it is timed, a contender processes 32 MiB. The first 16 MiB of these are compared with the message that `node:crypto` computes.
+// During the other 16 MiB, the functions of WebCrypto and of `node:crypto` are replaced, to find out what the backend `auto` has selected.
+// WebCrypto runs with the number of concurrent calls that is the fastest in a measurement at the start.
 
 import { fork } from 'node:child_process';
-import { createCipheriv, createHmac } from 'node:crypto';
+import nodeCrypto, { createCipheriv, createHmac, createSecretKey } from 'node:crypto';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const MIB = 1 << 20;
@@ -20,8 +23,9 @@ const TRIALS = 15;
 // whatever the distribution: the number of values below the median is binomial.
 const [FROM, TO] = [3, 11];
 const FLIGHTS = [16, 32, 64, 128, 256];
-// WebCrypto alone, and streams with the name of their backend.
-const CONTENDERS = ['alone', 'auto', 'webcrypto'];
+// WebCrypto alone, `node:crypto` alone, and streams with the name of their backend and the length of the pieces of their source.
+const STREAMS = { auto: ['auto', MIB], 'auto, pieces of 64 KiB': ['auto', 65536], webcrypto: ['webcrypto', MIB] };
+const CONTENDERS = ['alone', 'node', ...Object.keys(STREAMS)];
 
 const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 
@@ -38,16 +42,25 @@ export async function compare(direction) {
     const trials = [];
     for (let index = 0; index < TRIALS; index++) trials.push(await trial(direction, flight));
     console.log(`\nCobblestone-256, ${direction}, ${LENGTH / MIB} MiB, medians of ${TRIALS} trials`);
-    const line = (name, list, text = '') => console.log(`  ${name.padEnd(36)} ${(LENGTH / median(list) / 1e6).toFixed(0).padStart(6)} MB/s${text}`);
-    line(`WebCrypto, ${flight} calls in flight`, trials.map(({ alone }) => alone));
-    for (const name of CONTENDERS.slice(1)) {
-        const ratios = trials.map((times) => times.alone / times[name]).sort((a, b) => a - b);
-        const [low, high] = [ratios[FROM], ratios[TO]].map((ratio) => ratio.toFixed(2));
-        line(`stream, ${name}`, trials.map((times) => times[name]), `, ratio ${median(ratios).toFixed(2)}, 95 % interval ${low} to ${high}`);
-    }
+    const print = (label, name) => {
+        const rate = (LENGTH / median(trials.map(({ times }) => times[name])) / 1e6).toFixed(0);
+        const ratios = ['alone', 'node'].filter((other) => other !== name && name !== 'alone').map((other) => `, ${ratio(trials, name, other)}`);
+        const paths = [...new Set(trials.map((one) => one.paths[name]))].join(' or ');
+        console.log(`  ${label.padEnd(34)} ${rate.padStart(6)} MB/s by ${paths}${ratios.join('')}`);
+    };
+    print(`WebCrypto, ${flight} calls in flight`, 'alone');
+    print('node:crypto, on the calling thread', 'node');
+    for (const name of Object.keys(STREAMS)) print(`stream, ${name}`, name);
 }
 
-/** Returns the time in seconds that each contender takes for a message. */
+/** Returns the median and the interval of the rate of a contender, divided by the rate of another one, as text. */
+function ratio(trials, name, other) {
+    const ratios = trials.map(({ times }) => times[other] / times[name]).sort((a, b) => a - b);
+    const [middle, low, high] = [median(ratios), ratios[FROM], ratios[TO]].map((value) => value.toFixed(2));
+    return `${middle} (${low} to ${high}) of ${other === 'alone' ? 'WebCrypto' : 'node:crypto'}`;
+}
+
+/** Returns the time in seconds that each contender takes for a message, and the implementation of AES-GCM that it uses. */
 async function trial(direction, flight) {
     const contenders = await Promise.all(CONTENDERS.map((name) => start(name, direction)));
     const times = Object.fromEntries(CONTENDERS.map((name) => [name, 0]));
@@ -56,7 +69,7 @@ async function trial(direction, flight) {
         for (const { name, ask } of order) times[name] += await ask({ first, length: ROUND, flight });
     }
     contenders.forEach((contender) => contender.stop());
-    return times;
+    return { times, paths: Object.fromEntries(contenders.map(({ name, path }) => [name, path])) };
 }
 
 /** Starts the process of a contender. `ask` lets it process a part of the message, and returns the time. */
@@ -71,8 +84,8 @@ async function start(name, direction) {
         child.send(round);
         return time;
     };
-    await answer();
-    return { name, ask, stop: () => child.removeAllListeners().kill() };
+    const path = await answer();
+    return { name, path, ask, stop: () => child.removeAllListeners().kill() };
 }
 
 /** Makes bytes that look random and are the same in each process. */
@@ -137,11 +150,39 @@ async function alone(direction, input) {
     };
 }
 
+/** Returns a function that processes a part of the message by `node:crypto` and returns the results. */
+function byNode(direction, input) {
+    const { key, nonce } = derive(SALT);
+    const secret = createSecretKey(key);
+    const iv = Uint8Array.from(nonce);
+    const view = new DataView(iv.buffer);
+    const one = (make, chunk, tag) => {
+        const cipher = make('aes-256-gcm', secret, iv);
+        if (tag) cipher.setAuthTag(tag);
+        const body = cipher.update(chunk);
+        cipher.final();
+        return [body, cipher];
+    };
+    return ({ first, length }, take) => {
+        for (let number = first / CHUNK; number < (first + length) / CHUNK; number++) {
+            view.setUint32(8, nonce.readUInt32BE(8) ^ number);
+            if (direction === 'encrypt') {
+                const [body, cipher] = one(nodeCrypto.createCipheriv, input.subarray(number * CHUNK, (number + 1) * CHUNK));
+                take(body);
+                take(cipher.getAuthTag());
+            } else {
+                const sealed = input.subarray(HEADER + number * SEALED, HEADER + (number + 1) * SEALED);
+                take(one(nodeCrypto.createDecipheriv, sealed.subarray(0, CHUNK), sealed.subarray(CHUNK))[0]);
+            }
+        }
+    };
+}
+
 /**
  * Returns a function that processes a part of the message by a stream. A stream starts with the part at 0. Its end is not timed: it would take
  * less than a thousandth of the time.
  */
-async function stream(direction, input, backend) {
+async function stream(direction, input, [backend, piece]) {
     const web = await import(pathToFileURL(`${process.env.LOCKSTEP_WEB}/lockstep.js`));
     await web.init();
     const keyFile = new TextEncoder().encode(`lockstep-key-256 ${KEY.toString('hex')}\n`);
@@ -151,11 +192,11 @@ async function stream(direction, input, backend) {
     const begin = () => {
         let at = 0;
         [limit, received] = [0, 0];
-        // Supplies the input up to `limit` in pieces of a mebibyte.
+        // Supplies the input up to `limit`.
         const source = new ReadableStream({
             async pull(controller) {
                 while (at === limit) await new Promise((resolve) => (wake = resolve));
-                const end = Math.min(at + MIB, limit);
+                const end = Math.min(at + piece, limit);
                 controller.enqueue(input.subarray(at, end));
                 at = end;
             },
@@ -175,29 +216,51 @@ async function stream(direction, input, backend) {
     };
 }
 
+/** Calls `work`, and returns the implementation of AES-GCM whose functions were called. */
+async function pathOf(work) {
+    const paths = new Set();
+    const note = (object, path, names) => names.map((name) => {
+        const original = object[name];
+        object[name] = (...args) => {
+            paths.add(path);
+            return original.apply(object, args);
+        };
+        return () => (object[name] = original);
+    });
+    const { subtle } = globalThis.crypto;
+    const restore = [
+        ...note(subtle, 'WebCrypto', ['encrypt', 'decrypt']),
+        ...note(nodeCrypto, 'node:crypto', ['createCipheriv', 'createDecipheriv']),
+    ];
+    await work();
+    restore.forEach((run) => run());
+    return paths.size === 0 ? 'WebAssembly' : [...paths].join(' and ');
+}
+
 /** Runs in the process of a contender. */
 async function serve(name, direction) {
     const plain = noise(LENGTH);
     const input = direction === 'encrypt' ? plain : message(plain, SALT);
-    const run = await (name === 'alone' ? alone(direction, input) : stream(direction, input, name));
+    const run = await (name === 'alone' ? alone : name === 'node' ? byNode : stream)(direction, input, STREAMS[name]);
     const results = [];
     await run({ first: 0, length: ROUND, flight: 64 }, (result) => results.push(result));
     check(Buffer.concat(results), name, direction, plain.subarray(0, ROUND));
     results.length = 0;
     let total = 0;
     const take = (result) => (total += result.length);
-    for (let first = ROUND; first < WARM_UP; first += ROUND) await run({ first, length: ROUND, flight: 64 }, take);
+    const path = await pathOf(() => run({ first: ROUND, length: WARM_UP - ROUND, flight: 64 }, take));
     process.on('message', async (round) => {
         const start = performance.now();
         await run(round, take);
         process.send((performance.now() - start) / 1000);
     });
-    process.send('ready');
+    process.send(path);
 }
 
 function check(found, name, direction, plain) {
-    const sealed = message(plain, name !== 'alone' ? found.subarray(0, SALT.length) : SALT);
-    const body = sealed.subarray(name !== 'alone' ? 0 : HEADER, HEADER + (plain.length / CHUNK) * SEALED);
+    const hasHeader = name in STREAMS;
+    const sealed = message(plain, hasHeader ? found.subarray(0, SALT.length) : SALT);
+    const body = sealed.subarray(hasHeader ? 0 : HEADER, HEADER + (plain.length / CHUNK) * SEALED);
     if (Buffer.compare(found, direction === 'encrypt' ? body : plain) !== 0) throw new Error(`${name}: the result of ${direction} is wrong`);
 }
 

@@ -132,6 +132,20 @@ async function cobblestone() {
     for (const direction of ['encrypt', 'decrypt']) await compare(direction);
 }
 
+/** Measures the encryption of a short file, from the call of `encryptStream` to the end of the stream. */
+async function short() {
+    const keyFile = web.generateKeyFile();
+    for (const length of [1000, 65536, MIB]) {
+        const data = noise(length);
+        const count = Math.ceil((4 * MIB) / (length + 65536));
+        const file = (backend) => async () => {
+            for (let i = 0; i < count; i++) await drain(source(data).pipeThrough(web.encryptStream({ keyFile, backend })));
+        };
+        const found = await times(Object.fromEntries(['auto', 'wasm', 'webcrypto'].map((backend) => [`stream, ${backend}`, file(backend)])));
+        print(`Cobblestone-256, encrypt, a file of ${length} bytes`, found, 'us', (time) => (time / count) * 1e6);
+    }
+}
+
 /** Measures the sum of the rates of several workers, each of which encrypts by WebAssembly. */
 async function workers(length) {
     const all = Array.from({ length: 4 }, () => new Worker(new URL(import.meta.url), { workerData: { length } }));
@@ -159,7 +173,7 @@ function sizes() {
 if (isMainThread) {
     console.log(`Node ${process.version}`);
     // Runs all parts, or the parts that are named as arguments.
-    const parts = { sizes, ctr, messages, cobblestone, workers: () => workers(64 * MIB) };
+    const parts = { sizes, ctr, messages, cobblestone, short, workers: () => workers(64 * MIB) };
     for (const name of process.argv.length > 2 ? process.argv.slice(2) : Object.keys(parts)) await parts[name]();
 } else {
     const data = noise(workerData.length);

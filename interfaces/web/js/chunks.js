@@ -2,7 +2,7 @@
 
 import { CHUNK, FIRST_LINE, HEADER, MAX_CHUNKS, SEALED, TAG, backends, bytes, call, failure, importKey, isNode, live, subtle } from './module.js';
 
-/** The largest run, in chunks: 1 MiB. */
+/** The largest run, in chunks: 1 MiB of plaintext. */
 export const MOST = 64;
 
 // The first runs of real data are measured to choose between the backends. RUNS is the number of these runs, in which the backends take
@@ -34,12 +34,62 @@ class Choice {
 
 const choices = { seal: new Choice(), open: new Choice() };
 
+// `node:crypto`, or null if it cannot be used. Undefined until the first call of `nodeCrypto`.
+let checked;
+
 /**
  * Returns `node:crypto`, which the backend `auto` uses in place of WebCrypto. A chunk takes about the time that a call of WebCrypto takes on the
- * calling thread alone, and no time of other threads. Returns undefined in browsers, and in versions of Node without this function.
+ * calling thread alone, and no time of other threads. Returns null in browsers, in versions of Node without `getBuiltinModule`, in Deno, where
+ * WebCrypto is faster, and in other programs whose `node:crypto` does not work as that of Node.
  */
 function nodeCrypto() {
-    return isNode ? process.getBuiltinModule?.('node:crypto') : undefined;
+    if (checked === undefined) {
+        checked = null;
+        try {
+            const isUsable = isNode && !process.versions.deno && typeof setImmediate === 'function';
+            const node = isUsable && process.getBuiltinModule('node:crypto');
+            if (node && isCorrect(node)) checked = node;
+        } catch {
+            // A function is missing or refuses its arguments.
+        }
+    }
+    return checked;
+}
+
+// Seals and opens a block of zeros with a key and a nonce of zeros: test case 14 of the specification of GCM (McGrew and Viega).
+function isCorrect(node) {
+    const key = nodeKey(node, new Uint8Array(32));
+    const iv = new Uint8Array(12);
+    const sealed = join(sealByNode(node, key, iv, new Uint8Array(16)), globalThis.Buffer.allocUnsafeSlow);
+    const plain = openByNode(node, key, iv, sealed);
+    return sealed.toString('hex') === 'cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919' && plain?.toString('hex') === '0'.repeat(32);
+}
+
+/** Makes a key of `node:crypto`, with the name of its cipher. */
+function nodeKey(node, raw) {
+    return { name: `aes-${8 * raw.length}-gcm`, key: node.createSecretKey(raw) };
+}
+
+/** Returns the ciphertext and the tag. */
+function sealByNode(node, { name, key }, iv, plain) {
+    const cipher = node.createCipheriv(name, key, iv);
+    const body = cipher.update(plain);
+    cipher.final();
+    return [body, cipher.getAuthTag()];
+}
+
+/** Returns the plaintext, or undefined if the chunk is not authentic. */
+function openByNode(node, { name, key }, iv, sealed) {
+    const [body, tag] = [sealed.subarray(0, sealed.length - TAG), sealed.subarray(sealed.length - TAG)];
+    const decipher = node.createDecipheriv(name, key, iv, { authTagLength: TAG }).setAuthTag(tag);
+    const plain = decipher.update(body);
+    try {
+        decipher.final();
+        return plain;
+    } catch {
+        plain.fill(0);
+        return undefined;
+    }
 }
 
 /** Seals or opens the chunks of one message. */
@@ -48,13 +98,14 @@ export class ChunkCipher {
     #direction;
     #backend;
     #unit;
-    // The key of WebCrypto or of `node:crypto`; and the latter module, if it is used.
+    // The key of WebCrypto, or the result of `nodeKey` if the module `node:crypto` is used.
     #key;
     #node;
-    // The nonce of the message; and the parameters of a call of WebCrypto, with a view of the nonce in them. The tag has the default length.
+    // The nonce of the message; and the parameters of a call of WebCrypto, with two views of the nonce in them. The tag has the default length.
     #nonce;
     #parameters;
     #iv;
+    #ivBytes;
 
     /** Makes the cipher of the message `chunks`. The cipher owns it, even if this function fails. `direction` is `seal` or `open`. */
     static async create(chunks, direction, backend) {
@@ -68,10 +119,15 @@ export class ChunkCipher {
             // Node takes less time for a buffer than for a view.
             cipher.#parameters = { name: 'AES-GCM', iv: nonce.slice().buffer };
             cipher.#iv = new DataView(cipher.#parameters.iv);
-            const key = call(() => chunks.rawKey());
+            cipher.#ivBytes = new Uint8Array(cipher.#parameters.iv);
             if (cipher.#backend === 'auto') cipher.#node = nodeCrypto();
-            cipher.#key = cipher.#node?.createSecretKey(key) ?? (await importKey(key, [direction === 'seal' ? 'encrypt' : 'decrypt']));
-            key.fill(0);
+            const key = call(() => chunks.rawKey());
+            try {
+                const usages = [direction === 'seal' ? 'encrypt' : 'decrypt'];
+                cipher.#key = cipher.#node ? nodeKey(cipher.#node, key) : await importKey(key, usages);
+            } finally {
+                key.fill(0);
+            }
             return cipher;
         } catch (error) {
             cipher.free();
@@ -103,11 +159,16 @@ export class ChunkCipher {
         if (this.#backend !== 'auto') return this.#by(this.#backend, first, parts, ends);
         const choice = choices[this.#direction];
         const backend = choice.backend;
-        if (!choice.isOpen) return this.#by(backend, first, parts, ends);
+        const blocks = backend === 'webcrypto' && this.#node;
         const start = performance.now();
-        const result = await this.#by(backend, first, parts, ends);
-        choice.record(backend, length, performance.now() - start);
-        return result;
+        try {
+            const result = await this.#by(backend, first, parts, ends);
+            choice.record(backend, length, performance.now() - start);
+            return result;
+        } finally {
+            // Between two runs, and before a failure is reported, the thread does its other work.
+            if (blocks) await new Promise((resolve) => setImmediate(resolve));
+        }
     }
 
     #by(backend, first, parts, ends) {
@@ -137,7 +198,7 @@ export class ChunkCipher {
         });
     }
 
-    // Each result of WebCrypto is a piece of its own: joining the results would take a third of the time of the encryption.
+    // Returns each result as a piece of its own: to join the results would take a third of the time of the encryption.
     async #byWebCrypto(first, parts, ends) {
         const operation = this.#direction === 'seal' ? 'encrypt' : 'decrypt';
         const [webcrypto, parameters, key] = [subtle(), this.#parameters, this.#key];
@@ -151,35 +212,18 @@ export class ChunkCipher {
         }
     }
 
-    // Uses the parts before it returns its promise. Between two runs, and before a failure is reported, the thread does its other work.
-    async #byNode(first, parts, ends) {
-        try {
-            const pieces = [];
-            this.#each(first, parts, ends, (chunk, number) => pieces.push(...this.#oneByNode(chunk, number)));
-            return [bytes(join(pieces, globalThis.Buffer.allocUnsafeSlow))];
-        } finally {
-            await new Promise((resolve) => setImmediate(resolve));
-        }
-    }
-
-    #oneByNode(chunk, number) {
-        const [name, key, { iv }] = [`aes-${8 * this.#key.symmetricKeySize}-gcm`, this.#key, this.#parameters];
-        if (this.#direction === 'seal') {
-            const cipher = this.#node.createCipheriv(name, key, iv);
-            const body = cipher.update(chunk);
-            cipher.final();
-            return [body, cipher.getAuthTag()];
-        }
-        const [body, tag] = [chunk.subarray(0, chunk.length - TAG), chunk.subarray(chunk.length - TAG)];
-        const decipher = this.#node.createDecipheriv(name, key, iv, { authTagLength: TAG }).setAuthTag(tag);
-        const plain = decipher.update(body);
-        try {
-            decipher.final();
-        } catch {
-            plain.fill(0);
-            throw damaged(number);
-        }
-        return [plain];
+    // Returns one piece, because `node:crypto` computes a run at once.
+    #byNode(first, parts, ends) {
+        const pieces = [];
+        this.#each(first, parts, ends, (chunk, number) => {
+            if (this.#direction === 'seal') return pieces.push(...sealByNode(this.#node, this.#key, this.#ivBytes, chunk));
+            const plain = openByNode(this.#node, this.#key, this.#ivBytes, chunk);
+            if (!plain) throw damaged(number);
+            return pieces.push(plain);
+        });
+        const piece = bytes(join(pieces, globalThis.Buffer.allocUnsafeSlow));
+        // A result of its own memory can be transferred to another thread. A `Buffer` can be a part of a larger memory.
+        return [piece.length === piece.buffer.byteLength ? piece : piece.slice()];
     }
 
     // Sets the nonce in the parameters to that of a chunk: the nonce of the message XOR the big-endian number of the chunk. WebCrypto copies

@@ -16,7 +16,10 @@ export interface LockstepError extends Error {
  */
 export function init(source?: string | URL | BufferSource | WebAssembly.Module): Promise<void>;
 
-/** `auto` measures WebAssembly and WebCrypto on the first data, and takes the faster one. In Node, files use `node:crypto` instead of WebCrypto. */
+/**
+ * For files, `auto` measures WebAssembly and WebCrypto on the first data, and takes the faster one. In Node, the backend `auto` uses
+ * `node:crypto` for files, in place of WebCrypto.
+ */
 export type Backend = 'auto' | 'wasm' | 'webcrypto';
 
 /** The options of an encryption. They must contain exactly one kind of key. */

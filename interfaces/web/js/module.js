@@ -20,7 +20,7 @@ let loading;
 let compiled;
 let unusable = failure('not-loaded', 'Lockstep is not loaded: await init() first');
 
-/** True in Node, which cannot fetch from files. */
+/** True in Node, which cannot fetch from files, and in programs with the interfaces of Node, such as Deno and Bun. */
 export const isNode = typeof process === 'object' && Boolean(process.versions?.node);
 
 async function compile(source) {
@@ -81,7 +81,10 @@ export function live(object) {
     return object;
 }
 
-/** Returns a view of the bytes of an argument, as a plain `Uint8Array`: `slice` of a `Buffer` of Node makes no copy. */
+/**
+ * Returns the bytes of an argument as a `Uint8Array` that shares the memory of the argument. For a `Buffer` of Node, the result is not this
+ * `Buffer`, whose method `slice` makes no copy.
+ */
 export function bytes(value, name) {
     if (value instanceof ArrayBuffer) return new Uint8Array(value);
     if (!ArrayBuffer.isView(value)) throw failure('argument', `${name} must be a Uint8Array`);

@@ -21,7 +21,7 @@ const SLOW_REQUESTS = 8;
 
 /**
  * A pair of a writable and a readable stream with the behaviour of a `TransformStream`, and one addition: a slow reader, for example a file,
- * gets results that are joined to pieces of up to a mebibyte. Other readers get each result as it is, since joining takes a third of the
+ * gets results that are joined to pieces of up to 64 chunks. Other readers get each result as it is, since joining takes a third of the
  * time of the encryption.
  */
 class Pair {
@@ -190,7 +190,8 @@ class Runs {
         }
         while (parts.length > 0 || data.length >= this.#least) {
             if (data.length >= this.#least) {
-                const part = data.subarray(0, Math.min(MOST * this.#unit, data.length - (data.length % this.#unit)));
+                const most = MOST * this.#unit - (parts[0]?.length ?? 0);
+                const part = data.subarray(0, Math.min(most, data.length - (data.length % this.#unit)));
                 data = data.subarray(part.length);
                 parts.push(part);
             }

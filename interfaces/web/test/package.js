@@ -8,6 +8,15 @@ if (!folder) throw new Error('LOCKSTEP_WEB is the folder of the package: run `ma
 export const web = await import(pathToFileURL(`${folder}/lockstep.js`));
 await web.init();
 
+/** The classes that are compiled for WebAssembly. */
+export const compiled = await import(pathToFileURL(`${folder}/lockstep_web.js`));
+
+/** `node:crypto`, whose functions can be replaced. Undefined in versions of Node in which the package cannot use it. */
+export const nodeCrypto = process.getBuiltinModule?.('node:crypto');
+
+/** An option of tests that need `nodeCrypto`. */
+export const NEEDS_NODE_CRYPTO = { skip: nodeCrypto ? false : 'this version of Node has no process.getBuiltinModule' };
+
 export const BACKENDS = ['wasm', 'webcrypto', 'auto'];
 
 export const hex = (text) => Uint8Array.from(Buffer.from(text, 'hex'));
@@ -47,4 +56,26 @@ export async function passed(bytes, transform, piece) {
     const { output, error } = await pass(bytes, transform, piece);
     if (error) throw error;
     return output;
+}
+
+/** Returns the result of `work`, during which functions of an object are replaced. */
+export async function replaced(object, functions, work) {
+    const originals = Object.keys(functions).map((name) => [name, object[name]]);
+    try {
+        Object.assign(object, functions);
+        return await work();
+    } finally {
+        Object.assign(object, Object.fromEntries(originals));
+    }
+}
+
+/** Makes a function that calls the function `name` of an object and counts the calls. */
+export function counted(object, name) {
+    const original = object[name].bind(object);
+    const count = (...args) => {
+        count.calls += 1;
+        return original(...args);
+    };
+    count.calls = 0;
+    return count;
 }

@@ -3,24 +3,45 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { BACKENDS, noise, passed, web } from './package.js';
+import { BACKENDS, noise, passed, replaced, web } from './package.js';
 
 const MIB = 1 << 20;
 const keyFile = web.generateKeyFile();
 const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
 
-test('a reader that is slow gets large pieces', async () => {
-    const plain = noise(1, 6 * MIB);
+test('results are joined for a reader that is slow in eight consecutive groups of 16 pieces', async () => {
+    const plain = noise(1, 8 * MIB);
     const stream = web.encryptStream({ keyFile, backend: 'webcrypto' });
     const writing = new Blob([plain]).stream().pipeTo(stream.writable);
+    const reader = stream.readable.getReader();
     const parts = [];
-    for await (const part of stream.readable) {
-        parts.push(part);
-        await pause(part.length < 100_000 ? 2 : 20);
-    }
+    let time = 0;
+    const read = async () => {
+        const { value } = await reader.read();
+        if (value) parts.push(value);
+        return value;
+    };
+    /** Reads groups of pieces, and needs some milliseconds for each piece. The mean of a slow group exceeds 0.1 ms. */
+    const readGroups = async (count, needed) => {
+        for (let piece = 0; piece < 16 * count; piece++) {
+            assert((await read()).length <= 16400);
+            time += needed;
+        }
+    };
+    await replaced(performance, { now: () => time }, async () => {
+        assert.equal((await read()).length, 56);
+        for (let times = 0; times < 2; times++) {
+            await readGroups(7, 0.11);
+            await readGroups(1, 0.09);
+        }
+        await readGroups(8, 0.11);
+        const { length } = await read();
+        assert(length > 16400 && length <= 64 * 16400, `a piece of ${length} bytes`);
+        // The reader is considered to be slow from now on.
+        while (await read());
+        for (const part of parts.slice(1 + 24 * 16, -1)) assert(part.length > 16400 && part.length <= 64 * 16400);
+    });
     await writing;
-    const largest = Math.max(...parts.map((part) => part.length));
-    assert(largest > MIB / 2 && largest < 1.1 * MIB, `the largest piece has ${largest} bytes`);
     assert.deepEqual(await passed(Buffer.concat(parts), web.decryptStream({ keyFile })), Buffer.from(plain));
 });
 
