@@ -4,7 +4,8 @@
 //! are equal for all values exactly if they are the same sum. An atom is a bit of the input, or the result of an operation that is not
 //! linear. Operations with the same operands have the same atom:
 //!
-//! - the S-box of a byte has eight atoms, and the inverse S-box of these eight atoms is the byte again;
+//! - the S-box of a byte has eight atoms, and the inverse S-box of these eight atoms is the byte again (in a table that recognises circuits,
+//!   it has new atoms);
 //! - a carry-less product is bilinear. Its atoms are the coefficients of products of lanes of a basis (`lanes`), so that the three products
 //!   of Karatsuba's method and the four of the definition have the same sum;
 //! - the product of two bits, and the sum of a lane and a constant modulo a power of two.
@@ -14,9 +15,9 @@
 
 mod circuits;
 pub(crate) mod definition;
-pub(crate) mod functions;
 mod lanes;
 pub(crate) mod table;
+pub(crate) mod truth;
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;

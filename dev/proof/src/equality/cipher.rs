@@ -159,7 +159,7 @@ impl Cipher {
             result.extend(output);
         }
         if self.symbols.table().recognises_circuits() {
-            // The code also encrypts the last block, if that does not fill a group.
+            // In decryption, `cpu/soft` also encrypts the last block of ciphertext if the last group of blocks is not full.
             self.encrypt(&bytes_of(&register));
         }
         bytes_of(&result)

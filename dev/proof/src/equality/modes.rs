@@ -84,7 +84,8 @@ pub(super) fn prove(prover: &mut Prover, mode: usize) -> Result<(), Stop> {
                 let is_left_out = !is_other && index > 0
                     || is_circuit && is_counter && is_other != number.is_multiple_of(2);
                 let is_one_place = is_counter || extent == Extent::Short;
-                let is_chosen = places.len() == 1 || in_place == (number + index).is_multiple_of(2);
+                let parity = if is_circuit { number / 2 } else { number + index };
+                let is_chosen = places.len() == 1 || in_place == parity.is_multiple_of(2);
                 if is_left_out || is_one_place && !is_chosen {
                     continue;
                 }

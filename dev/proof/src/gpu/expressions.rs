@@ -19,9 +19,10 @@ use std::collections::{HashMap, HashSet};
 
 use rustc_hash::FxHashMap;
 
+use super::functions::Functions;
 use crate::aes;
 use crate::symbols::definition::Operations;
-use crate::symbols::functions::{Functions, Truth, of_sbox, sum};
+use crate::symbols::truth::{Truth, of_sbox, sum};
 use crate::symbols::{ONE, Table, ZERO, normal_form};
 
 /// The index of a sum of atoms.

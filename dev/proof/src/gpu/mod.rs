@@ -16,6 +16,7 @@ mod cases;
 mod code;
 mod controls;
 mod expressions;
+mod functions;
 mod ghash;
 mod jobs;
 mod memory;

@@ -7,7 +7,7 @@ use super::word::{self, Word};
 use crate::random::Random;
 use crate::symbols::Symbols;
 use crate::symbols::definition;
-use crate::symbols::functions::{Truth, truth};
+use crate::symbols::truth::{Truth, truth};
 use crate::value::Domain;
 
 fn value(truth: &Truth, x: u8) -> bool {

@@ -4,20 +4,21 @@
 //! of a registered byte by sums and products is a function of these bits, whose truth table is known. The functions of eight bits are a vector
 //! space. Each byte has a basis of the functions that occur: the constant one, the bits of the byte, the bits of the S-boxes that the definition
 //! has computed, and products. A product that is a sum of elements of the basis has the sum of their expressions; any other product is a new
-//! atom and an element. Thus each function of a byte has exactly one expression. If the result of a circuit is the S-box, its expression is
-//! that of the definition, in whatever order the circuit and the linear operations before and after it are computed.
+//! atom and an element. If the bits of the byte are independent, each function of it has one expression from then on. If the result of a
+//! circuit is the S-box, its expression is that of the definition, in whatever order the circuit and the linear operations before and after it
+//! are computed.
 
 use rustc_hash::FxHashMap;
 
-use super::functions::{Truth, of_sbox, sum, truth};
 use super::lanes::sum_of_sorted;
 use super::table::{Atom, Bit, ONE, Symbol, Table, ZERO};
+use super::truth::{Truth, of_sbox, sum, truth};
 
 /// A registered byte.
 #[derive(Clone, Default)]
 struct Byte {
-    /// Sums of the bits of the byte in echelon form: the atoms without the constant one, of which the last one is in no later row, and the
-    /// truth table.
+    /// Sums of the bits of the byte in echelon form: the atoms without the constant one, and the truth table. The last atoms of the rows
+    /// differ.
     bits: Vec<(Vec<Atom>, Truth)>,
     /// The expressions of the elements of the basis.
     elements: Vec<Bit>,

@@ -22,8 +22,8 @@ pub const ZERO: Bit = 0;
 /// The sum that has only the constant one.
 pub const ONE: Bit = 1;
 
-/// The largest number of atoms of a sum in a table that recognises circuits. A larger sum becomes a new atom, which differs from all other
-/// expressions. Such sums occur if code encrypts blocks that the definition does not have, for example to fill a group of blocks.
+/// The largest number of atoms of a sum of two expressions in a table that recognises circuits. A larger sum becomes a new atom, which
+/// differs from all other expressions. Such sums occur if code encrypts blocks that the definition does not have, for example to fill a group of blocks.
 const MOST_ATOMS: usize = 4096;
 
 /// All sums, and the atoms of each operation.

@@ -99,7 +99,7 @@ impl InlineGcm {
             return false;
         }
         match iv.try_into() {
-            Ok(nonce) => self.0.state.start_at(nonce, 1),
+            Ok(nonce) => self.0.state.start_nonce(nonce),
             Err(_) => with_state!(self, (key, state) => state.start(key, iv)),
         }
         self.0.phase = Phase::Aad;

@@ -67,7 +67,7 @@ impl State {
     #[inline]
     pub(crate) fn start<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, iv: &[u8]) {
         if let Ok(nonce) = iv.try_into() {
-            return self.start_at(nonce, 1);
+            return self.start_nonce(nonce);
         }
         self.hash.clear();
         self.hash.absorb(key, iv);
@@ -78,12 +78,12 @@ impl State {
         (self.counter.is_public, self.lacks_mask) = (false, true);
     }
 
-    /// Starts a message with a nonce of 12 bytes and the first counter: 1, or 2 if the mask is known. Reads no secret.
+    /// Starts a message with a nonce of 12 bytes. Reads no secret.
     #[inline]
-    pub(crate) fn start_at(&mut self, nonce: &[u8; 12], counter: u32) {
+    pub(crate) fn start_nonce(&mut self, nonce: &[u8; 12]) {
         self.hash.clear();
-        (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, counter), true);
-        self.lacks_mask = counter == 1;
+        (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, 1), true);
+        self.lacks_mask = true;
     }
 
     /// Computes the mask if it is missing.
@@ -109,7 +109,8 @@ impl State {
     /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
     #[inline]
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
-        self.start_at(nonce, 2);
+        self.start_nonce(nonce);
+        (self.counter.block[0], self.lacks_mask) = (counter_block(nonce, 2), false);
         self.encrypted[MASK] = *mask;
     }
 

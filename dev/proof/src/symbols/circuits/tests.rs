@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{BitAnd, BitXor};
 
 use lockstep_core::sbox;
@@ -6,7 +6,7 @@ use lockstep_core::sbox;
 use super::Circuits;
 use crate::random::Random;
 use crate::symbols::table::tests::{Values, extend, of_inputs, value};
-use crate::symbols::{Bit, ONE, Symbol, Table};
+use crate::symbols::{Bit, ONE, Symbol, Table, ZERO};
 
 impl Circuits {
     /// Adds the values of the elements of each byte whose value is known.
@@ -67,72 +67,109 @@ fn circuits_of_the_s_box_are_recognised() {
     }
 }
 
-/// The circuit of the S-box with one product left out is not the S-box.
-#[test]
-fn a_wrong_circuit_is_not_recognised() {
-    /// A plane whose products are sums from the given number of products on.
-    #[derive(Clone, Copy)]
-    struct Wrong<'a>(Plane<'a>, &'a std::cell::Cell<u32>);
-    impl BitXor for Wrong<'_> {
-        type Output = Self;
-        fn bitxor(self, other: Self) -> Self {
-            Wrong(self.0 ^ other.0, self.1)
-        }
-    }
-    impl BitAnd for Wrong<'_> {
-        type Output = Self;
-        fn bitand(self, other: Self) -> Self {
-            let left = self.1.get();
-            self.1.set(left.wrapping_sub(1));
-            Wrong(if left == 0 { self.0 } else { self.0 & other.0 }, self.1)
-        }
-    }
-    // The circuit has 32 products. With number 32, none is wrong.
-    for wrong in 0..=32 {
-        let table = RefCell::new(Table::default());
-        table.borrow_mut().recognise_circuits();
-        let byte = table.borrow_mut().input();
-        let expected = table.borrow_mut().sub_byte(byte, false);
-        let count = std::cell::Cell::new(wrong);
-        let result = sbox::forward(byte.map(|bit| Wrong(Plane(&table, bit), &count)));
-        let result: [Bit; 8] = std::array::from_fn(|bit| {
-            let constant = Bit::from(sbox::AFFINE >> bit & 1);
-            table.borrow_mut().xor(result[bit].0.1, constant)
-        });
-        assert_eq!(result == expected, wrong == 32, "product {wrong}");
+/// A plane in which the product with one number is replaced by its first factor.
+#[derive(Clone, Copy)]
+struct Wrong<'a>(Plane<'a>, &'a Cell<u32>);
+
+impl BitXor for Wrong<'_> {
+    type Output = Self;
+    fn bitxor(self, other: Self) -> Self {
+        Wrong(self.0 ^ other.0, self.1)
     }
 }
 
-/// Expressions of random circuits over registered bytes, sums of their bits and another byte have the values of the circuits.
+impl BitAnd for Wrong<'_> {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        let left = self.1.get();
+        self.1.set(left.wrapping_sub(1));
+        Wrong(if left == 0 { self.0 } else { self.0 & other.0 }, self.1)
+    }
+}
+
+/// The circuits of the S-box and its inverse are not recognised if one product is wrong.
+#[test]
+fn a_wrong_circuit_is_not_recognised() {
+    for inverse in [false, true] {
+        let mut products = 0;
+        for wrong in 0.. {
+            let table = RefCell::new(Table::default());
+            table.borrow_mut().recognise_circuits();
+            let byte = table.borrow_mut().input();
+            let expected = table.borrow_mut().sub_byte(byte, inverse);
+            let count = Cell::new(wrong);
+            let planes = |byte: [Bit; 8]| byte.map(|bit| Wrong(Plane(&table, bit), &count));
+            let added = |byte: [Bit; 8]| -> [Bit; 8] {
+                std::array::from_fn(|bit| {
+                    table.borrow_mut().xor(byte[bit], Bit::from(sbox::AFFINE >> bit & 1))
+                })
+            };
+            let result = match inverse {
+                true => sbox::inverse(planes(added(byte))).map(|plane| plane.0.1),
+                false => added(sbox::forward(planes(byte)).map(|plane| plane.0.1)),
+            };
+            if count.get() < wrong {
+                // No product had this number.
+                assert_eq!(result, expected);
+                break;
+            }
+            assert_ne!(result, expected, "product {wrong}, inverse: {inverse}");
+            products += 1;
+        }
+        assert!(products >= 32, "{products} products");
+    }
+}
+
+/// Expressions of random circuits over a registered byte and other bits have the values of the circuits. The bits of the byte are sums of
+/// several inputs, with and without constants, or depend on each other, or are outputs of another S-box.
 #[test]
 fn expressions_of_circuits_have_the_values_of_the_operations() {
     let mut random = Random(7);
-    for _ in 0..40 {
+    let mut recognised = [0; 4];
+    for round in 0..80 {
         let mut table = Table::default();
         table.recognise_circuits();
-        let inputs: [Symbol; 4] = std::array::from_fn(|_| table.input());
-        let bytes: [u8; 4] = std::array::from_fn(|_| random.next() as u8);
+        let inputs: [Symbol; 3] = std::array::from_fn(|_| table.input());
+        let bytes: [u8; 3] = std::array::from_fn(|_| random.next() as u8);
+        let kind = round % 4;
         let sum: Symbol = std::array::from_fn(|bit| table.xor(inputs[0][bit], inputs[1][(bit + 3) % 8]));
-        let added = sum.map(|bit| table.xor(bit, ONE));
-        table.sub_byte(inputs[2], true);
-        for byte in [sum, added] {
-            table.sub_byte(byte, false);
-        }
+        let byte: Symbol = match kind {
+            0 => sum,
+            1 => std::array::from_fn(|bit| table.xor(sum[bit], Bit::from(0x65u8 >> bit & 1))),
+            2 => {
+                let mut byte = sum;
+                (byte[2], byte[5]) = (table.xor(sum[0], sum[1]), ZERO);
+                byte
+            }
+            _ => table.sub_byte(sum, false),
+        };
         let atoms: Vec<(Symbol, u8)> = inputs.into_iter().zip(bytes).collect();
+        let mut values = of_inputs(&table, &atoms);
+        let outputs = [table.sub_byte(byte, false), table.sub_byte(byte, true)];
+        extend(&table, &mut values);
+        let known = |table: &Table, bit: Bit| value(table, &values, bit).expect("the inputs have values");
         let mut bits: Vec<(Bit, bool)> = vec![(ONE, true)];
-        for (symbol, byte) in &atoms {
-            bits.extend((0..8).map(|bit| (symbol[bit], byte >> bit & 1 == 1)));
-        }
-        for _ in 0..300 {
-            let mut pick = || bits[random.next() as usize % bits.len()];
+        let own = byte.into_iter().chain(outputs.into_iter().flatten());
+        bits.extend(own.map(|bit| (bit, known(&table, bit))));
+        let others: Vec<(Bit, bool)> = inputs[2].into_iter().map(|bit| (bit, known(&table, bit))).collect();
+        for _ in 0..150 {
+            let mut pick = || match random.below(20) {
+                0 => others[random.below(8)],
+                _ => bits[random.below(bits.len())],
+            };
             let ((x, a), (y, b)) = (pick(), pick());
-            let and = random.next().is_multiple_of(2);
-            bits.push(if and { (table.and(x, y), a & b) } else { (table.xor(x, y), a ^ b) });
+            if random.next().is_multiple_of(2) {
+                recognised[kind] += usize::from(table.product_of_functions(x, y).is_some());
+                bits.push((table.and(x, y), a & b));
+            } else {
+                bits.push((table.xor(x, y), a ^ b));
+            }
         }
         let mut values = of_inputs(&table, &atoms);
         extend(&table, &mut values);
         for (number, (bit, expected)) in bits.into_iter().enumerate() {
-            assert_eq!(value(&table, &values, bit), Some(expected), "operation {number}");
+            assert_eq!(value(&table, &values, bit), Some(expected), "kind {kind}, operation {number}");
         }
     }
+    assert!(recognised.iter().all(|count| *count > 100), "recognised products: {recognised:?}");
 }
