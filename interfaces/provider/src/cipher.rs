@@ -113,6 +113,8 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     const SETTABLE: Parameters = raw::SETTABLE;
     /// False if the cipher has no function for `EVP_Cipher`. OpenSSL then calls the function for updates.
     const HAS_ONE_SHOT: bool = true;
+    /// False if a call on few bytes may process other data of any length: it completes a message whose additional data are stored.
+    const HAS_SHORT_CALLS: bool = true;
 
     /// Creates a context without a key.
     fn new(common: Common) -> Self;
@@ -170,10 +172,10 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         true
     }
 
-    /// Called before an update with the length that OpenSSL passes. Returns the number of bytes of input, which differs if OpenSSL
-    /// counts bits.
+    /// Begins an update: called before [`Cipher::update`], [`Cipher::one_shot`] and [`Cipher::aad`] with the length that OpenSSL passes.
+    /// Returns the number of bytes of input. If OpenSSL counts bits, the context stores the number of bits for the update.
     #[inline(always)]
-    fn input_len(&mut self, len: usize) -> usize {
+    fn begin_update(&mut self, len: usize) -> usize {
         len
     }
 

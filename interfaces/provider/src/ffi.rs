@@ -9,8 +9,8 @@
 //! | `guard` | conversion of panics to errors |
 //! | `table` | the tables that OpenSSL reads |
 //!
-//! Entry points catch panics and return errors instead. Exception: a panic in a call on few bytes (`MAX_UNGUARDED` in `cipher`) aborts
-//! the process. In no case does a panic unwind into C.
+//! Entry points catch panics and return errors instead. Exception: a panic in a short call (`Guard::ShortCallsUnguarded` in `cipher`)
+//! aborts the process. In no case does a panic unwind into C.
 
 mod cipher;
 mod guard;

@@ -31,9 +31,7 @@ impl Instance {
 
     /// Called when the provider is unloaded: ends the background work and writes the totals to the trace.
     pub(crate) fn shut_down(&self) {
-        if let Some(keystream_pool) = &self.keystream_pool {
-            keystream_pool.close();
-        }
+        self.keystream_pool.iter().for_each(KeystreamPool::close);
         self.resources.write_totals();
     }
 }

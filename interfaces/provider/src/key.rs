@@ -11,7 +11,7 @@ use lockstep::hazmat::{Error, Key};
 use crate::executor::run_planned;
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
-use crate::system::stack::run_and_wipe;
+use crate::system::stack::{in_own_frame, run_and_wipe};
 
 /// The key of a context, expanded for inline use. Its bytes and round keys are on the heap, where the copies of the context share them.
 pub(crate) struct ContextKey {
@@ -194,7 +194,8 @@ impl Runner<'_> {
         data: Span<'_>,
     ) -> Outcome<()> {
         if self.key.is_large(data.len()) {
-            return large_call(move || {
+            // A separate function, so that the code for small calls stays short.
+            return in_own_frame(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
                 let tweak = Tweak { key: tweak_key.key(), position: 0 };
@@ -215,13 +216,6 @@ impl Runner<'_> {
     }
 }
 
-/// Runs a large call. A separate function, so that the code for small calls stays short.
-#[cold]
-#[inline(never)]
-fn large_call<T>(call: impl FnOnce() -> T) -> T {
-    call()
-}
-
 impl KeyedExecutor for Runner<'_> {
     type Error = Reason;
 
@@ -233,7 +227,7 @@ impl KeyedExecutor for Runner<'_> {
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         if self.key.is_large(data.len()) {
-            return large_call(|| {
+            return in_own_frame(|| {
                 let counted = data.len();
                 if let Some(data) = self.run_by_planner(pass, state, None, data.into_host(), counted)? {
                     self.key.run_inline(pass, state, data.into_span());

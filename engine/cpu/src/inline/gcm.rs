@@ -220,6 +220,14 @@ impl InlineGcm {
             && (1..=16).contains(&tag.len())
     }
 
+    /// Computes all powers of H, as the first copy does, so that later messages use the loops for many blocks.
+    pub fn compute_all_powers(&self) {
+        with_any!(&self.0.keys, keys => {
+            let _entry = Entry::of(keys.kernel);
+            keys.complete();
+        });
+    }
+
     /// An independent copy of the current state; `None` if memory cannot be allocated. Copies share the key, with all powers of
     /// H; the first copy of a context computes them. The key is wiped when no context uses it any more. Several threads may copy
     /// a context at the same time.

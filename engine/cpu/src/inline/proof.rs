@@ -1,5 +1,6 @@
 //! The self-test of inline kernels on this processor.
 
+use std::panic::catch_unwind;
 use std::sync::atomic::Ordering::Relaxed;
 
 use lockstep_core::{KeySize, selftest};
@@ -13,14 +14,15 @@ const FAILED: u8 = 2;
 
 /// True if the kernel has passed its self-test: the first known-answer test of every operation, and known-answer tests of
 /// [`InlineGcm`], [`InlineOcb`] and [`InlineKey::ccm`]. The first call runs the self-test, which takes 0.6 ms, or 3 ms for the portable
-/// kernel. False if memory for the self-test cannot be allocated; the next call runs it again.
+/// kernel. False if memory for the self-test cannot be allocated or if it panics; the next call runs it again.
 #[inline]
 pub fn is_proven(kernel: InlineKernel) -> bool {
     // There is no lock, because a fork during a self-test could leave a lock held. Running a self-test twice is harmless.
     let outcome = with_kernel!(kernel.0, kernel => kernel.outcome());
     match outcome.load(Relaxed) {
         UNKNOWN => {
-            let Some(passed) = passes(kernel) else { return false };
+            // Panics are caught here, because the provider calls this function without a guard against panics.
+            let Ok(Some(passed)) = catch_unwind(|| passes(kernel)) else { return false };
             outcome.store(if passed { PASSED } else { FAILED }, Relaxed);
             passed
         }

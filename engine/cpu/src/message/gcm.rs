@@ -314,7 +314,8 @@ impl State {
 }
 
 /// The counter block of a nonce. It is built in registers, because stores of parts of a block are not forwarded to a load of
-/// the whole block. For the same reason, the nonce is loaded in two parts that do not overlap, as its copy may just have been stored.
+/// the whole block. A caller that has just copied the nonce has stored it as 8 and 4 bytes. The loads have the same sizes, so that these
+/// stores are forwarded to them.
 #[inline(always)]
 pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
     let low = u64::from_le_bytes(*nonce.first_chunk().expect("12 bytes"));

@@ -89,6 +89,7 @@ pub enum Hold {
 
 impl Hold {
     /// Returns the bytes that a cipher holds back.
+    #[inline]
     pub fn of(cipher: Cipher, padding: bool, direction: Direction) -> Hold {
         match (cipher, padding, direction) {
             (Cipher::Xts, ..) => Hold::BlockAndPart,
@@ -130,12 +131,6 @@ impl BlockBuffer {
         &self.pending[..self.len]
     }
 
-    /// Starts another message.
-    pub fn restart(&mut self, iv: Block) {
-        self.state = iv;
-        self.discard();
-    }
-
     /// Discards the bytes that are held back.
     pub fn discard(&mut self) {
         wipe(&mut self.pending);
@@ -152,6 +147,12 @@ impl BlockBuffer {
         }
     }
 
+    /// True if an update with `input` bytes of input is a single pass over this input: no bytes are held back before or after it.
+    #[inline(always)]
+    pub fn is_single_pass(&self, input: usize, hold: Hold) -> bool {
+        self.len == 0 && hold == Hold::Part && input.is_multiple_of(16)
+    }
+
     /// Encrypts or decrypts the next bytes; returns the number of bytes of output.
     ///
     /// # Errors
@@ -165,7 +166,7 @@ impl BlockBuffer {
         io: &mut impl BlockIo,
     ) -> Result<usize, E::Error> {
         let len = io.len();
-        if self.len == 0 && hold == Hold::Part && len.is_multiple_of(16) && io.room() >= len {
+        if self.is_single_pass(len, hold) && io.room() >= len {
             executor.run(self.cipher.pass(direction), &mut self.state, io.part(0, 0, len))?;
             return Ok(len);
         }

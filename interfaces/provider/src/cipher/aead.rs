@@ -152,6 +152,7 @@ pub(crate) struct AeadContext<M: AeadMode> {
 impl<M: AeadMode> Cipher for AeadContext<M> {
     const GETTABLE: Parameters = M::GETTABLE;
     const SETTABLE: Parameters = M::SETTABLE;
+    const HAS_SHORT_CALLS: bool = !matches!(M::AEAD, Aead::GcmSiv | Aead::Siv);
 
     fn new(common: Common) -> Self {
         AeadContext {

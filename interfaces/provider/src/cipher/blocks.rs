@@ -41,6 +41,7 @@ impl<const MODE: u8> Cipher for Blocks<MODE> {
         if Self::CTS { list!(Padding Num UseBits TlsVersion TlsMacSize CtsMode) } else { raw::SETTABLE };
 
     fn new(common: Common) -> Self {
+        const { assert!(MODE == Mode::Ecb as u8 || MODE == Mode::Cbc as u8 || Self::CTS) };
         let buffer = BlockBuffer::new(Self::CIPHER, [0; 16]);
         let (raw, records, variant) = (Raw::new(common), Records::default(), Variant::default());
         Blocks { raw, buffer, records, variant, ended: false }
@@ -78,10 +79,10 @@ impl<const MODE: u8> Cipher for Blocks<MODE> {
 
     #[inline(always)]
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
-        let holds_part = !self.raw.padding || self.raw.common.encrypts;
-        let is_whole = self.buffer.pending().is_empty() && data.len().is_multiple_of(16);
+        let hold = Hold::of(Self::CIPHER, self.raw.padding, self.raw.common.direction());
         let is_plain = !Self::CTS && self.records.version == 0;
-        if is_plain && holds_part && is_whole { self.one_shot(data) } else { self.update_other(data) }
+        let is_single_pass = is_plain && self.buffer.is_single_pass(data.len(), hold);
+        if is_single_pass { self.one_shot(data) } else { self.update_other(data, hold) }
     }
 
     fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
@@ -146,9 +147,9 @@ impl<const MODE: u8> Blocks<MODE> {
     const CIPHER: mode::Cipher = if MODE == Mode::Ecb as u8 { mode::Cipher::Ecb } else { mode::Cipher::Cbc };
     const PASSES: [Pass; 2] = [Self::CIPHER.pass(Direction::Encrypt), Self::CIPHER.pass(Direction::Decrypt)];
 
-    /// Makes an update that is not whole blocks of one pass.
+    /// Makes an update with ciphertext stealing, an update that is a TLS record, or an update that holds bytes back.
     #[inline(never)]
-    fn update_other(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn update_other(&mut self, mut data: Buffers<'_>, hold: Hold) -> Outcome<usize> {
         let (mut key, direction) = (self.raw.key()?, self.raw.common.direction());
         if Self::CTS {
             return self.update_with_stealing(data);
@@ -156,7 +157,6 @@ impl<const MODE: u8> Blocks<MODE> {
         if self.records.version != 0 {
             return self.record(data);
         }
-        let hold = Hold::of(Self::CIPHER, self.raw.padding, direction);
         let outcome = self.buffer.update(&mut key, direction, hold, &mut data);
         if outcome == Err(Reason::Device) {
             data.zero_output(self.buffer.output_len(data.len(), hold));

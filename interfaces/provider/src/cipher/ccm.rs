@@ -201,10 +201,7 @@ impl AeadContext<CcmMode> {
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
         let encrypts = self.common.encrypts;
-        let tag = match encrypts {
-            true => Tag::Write(&mut self.tag),
-            false => Tag::Expect(&self.tag[..self.tag_len]),
-        };
+        let tag = if encrypts { Tag::Write(&mut self.tag) } else { Tag::Expect(&self.tag[..self.tag_len]) };
         let key = key.with(&self.common.instance.resources);
         let outcome = message.run(key, data.whole()?.into_host(), tag);
         self.end_message();

@@ -16,7 +16,7 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
-/// The number of the message under one key before which all powers of H are computed. They take as long as three messages of 16 bytes.
+/// The number of the message under one key before which all powers of H are computed.
 const MANY_MESSAGES: u32 = 256;
 
 /// The rules of GCM, and the origin of the current IV.
@@ -118,8 +118,8 @@ impl AeadMode for GcmMode {
         let key = context.key.as_mut().ok_or(Reason::NoKey)?;
         key.messages = key.messages.saturating_add(1);
         if key.messages == MANY_MESSAGES {
-            // The first copy computes all powers, with which messages of 1 KiB take less time.
-            run_and_wipe(context.common.instance.resources.leaves_keys(), || drop(key.gcm.duplicate()));
+            // With all powers, messages of 1 KiB take less time.
+            run_and_wipe(context.common.instance.resources.leaves_keys(), || key.gcm.compute_all_powers());
         }
         if !key.gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
             return Err(Reason::IvLength);
@@ -349,10 +349,8 @@ impl AeadContext<GcmMode> {
         self.iv_state = IvState::Used;
         self.key.as_ref().ok_or(Reason::NoKey)?;
         let (explicit_iv, text, tag) = record_parts(&mut data, TLS_TAG)?;
-        let started = match self.common.encrypts {
-            true => self.next_iv(explicit_iv),
-            false => self.set_invocation(explicit_iv),
-        };
+        let encrypts = self.common.encrypts;
+        let started = if encrypts { self.next_iv(explicit_iv) } else { self.set_invocation(explicit_iv) };
         self.iv_state = IvState::Used;
         started?;
         let GcmKey { gcm, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;

@@ -150,17 +150,10 @@ impl<const SIV: bool> AeadContext<SyntheticIv<SIV>> {
         }
         tag_is_set?;
         let data = data.whole()?.into_host();
-        // One string is stored in an array, which needs no allocation.
-        let (one, several): ([&[u8]; 1], Vec<&[u8]>);
         let aad: &[&[u8]] = match &aad[..] {
-            [string] => {
-                one = [string];
-                &one
-            }
-            strings => {
-                several = strings.iter().map(Vec::as_slice).collect();
-                &several
-            }
+            // An array needs no allocation.
+            [string] => &[string],
+            strings => &strings.iter().map(Vec::as_slice).collect::<Vec<_>>(),
         };
         let nonce = if SIV { &[][..] } else { &self.iv[..self.iv_len] };
         let (encrypts, direction, tag) = (self.common.encrypts, self.common.direction(), &mut self.tag);

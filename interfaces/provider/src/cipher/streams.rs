@@ -18,7 +18,7 @@ pub(crate) struct Streams<const CTR: bool> {
     raw: Raw,
     /// True for CFB1 if the lengths of updates are numbers of bits.
     pub(super) counts_bits: bool,
-    /// The length of an update in bits, if bits are counted.
+    /// The length in bits of the update that has begun, if bits are counted; otherwise 0.
     bits: usize,
     /// The chaining state between updates.
     state: StreamState,
@@ -65,6 +65,7 @@ impl<const CTR: bool> Cipher for Streams<CTR> {
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let mut key = self.raw.key()?;
         let (len, bits) = (data.len(), self.bits);
+        debug_assert!(CTR || !self.counts_bits || len == bits.div_ceil(8), "no `begin_update`");
         let Common { instance, algorithm, .. } = &self.raw.common;
         let span = data.whole()?;
         let state = &mut self.state;
@@ -114,7 +115,7 @@ impl<const CTR: bool> Cipher for Streams<CTR> {
     }
 
     #[inline(always)]
-    fn input_len(&mut self, len: usize) -> usize {
+    fn begin_update(&mut self, len: usize) -> usize {
         self.bits = if !CTR && self.counts_bits { len } else { 0 };
         if !CTR && self.counts_bits { len.div_ceil(8) } else { len }
     }
@@ -150,7 +151,8 @@ impl<const CTR: bool> Streams<CTR> {
             Mode::Ofb => mode::Cipher::Ofb,
             Mode::Cfb128 => mode::Cipher::Cfb128,
             Mode::Cfb8 => mode::Cipher::Cfb8,
-            _ => mode::Cipher::Cfb1,
+            Mode::Cfb1 => mode::Cipher::Cfb1,
+            _ => unreachable!("not a stream mode"),
         };
         cipher.pass(common.direction())
     }

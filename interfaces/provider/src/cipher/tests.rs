@@ -384,7 +384,7 @@ fn bits_of_cfb1_that_fill_no_byte_follow_the_bytes_of_the_device() {
         let mut context = started::<Feedback>("AES-128-CFB1", true, instance, 16);
         let mut data = [0x5a; LEN];
         context.counts_bits = true;
-        assert_eq!(context.input_len(8 * LEN - 3), LEN);
+        assert_eq!(context.begin_update(8 * LEN - 3), LEN);
         assert_eq!(context.update(Buffers::in_place_of(&mut data)), Ok(8 * LEN - 3));
         data
     });
@@ -449,4 +449,55 @@ fn a_refused_iv_does_not_change_the_direction() {
         context.init(true, None, Some(&IV)).unwrap();
     }
     assert_eq!(data[0], data[1]);
+}
+
+/// 300 messages under each of two keys, with all kernels. The context computes all powers of H before its 256th message, which is number
+/// 255. It is copied within the message `copied_at`; the copy and the original then make all further messages.
+#[test]
+fn gcm_is_right_before_and_after_the_powers_of_h_are_complete() {
+    const MESSAGES: u32 = 300;
+    let len_of = |number: u32| [16, 1024, 100][number as usize % 3];
+    let iv_of = |number: u32| (u128::from(number) << 32).to_be_bytes();
+    let keys = [&KEY[..32], &KEY[32..]];
+    let expected = keys.map(|key| {
+        let mut gcm = InlineGcm::new(InlineKernel::by_name("cpu/soft").unwrap(), key).unwrap();
+        let message = |number| {
+            let mut data = vec![0x5a; len_of(number)];
+            assert!(gcm.start(true, &iv_of(number)[..12]) && gcm.update(Span::in_place(&mut data)));
+            (data, gcm.finish_seal().unwrap())
+        };
+        (0..MESSAGES).map(message).collect::<Vec<_>>()
+    });
+    for kernel in InlineKernel::all() {
+        let settings = |name: &str| (name == "LOCKSTEP_KERNEL").then(|| kernel.name().into());
+        let instance = Box::leak(Instance::new(Core::none(), settings).unwrap());
+        for copied_at in [254, 255, 256, MESSAGES] {
+            let mut contexts = vec![created::<Gcm>("AES-256-GCM", instance)];
+            for (key, expected) in keys.iter().zip(&expected) {
+                contexts.iter_mut().for_each(|context| context.init(true, Some(key), None).unwrap());
+                for (number, (text, tag)) in (0..).zip(expected) {
+                    let mut found = vec![0x5a; len_of(number)];
+                    let (first, rest) = found.split_at_mut(16);
+                    let mut last = Vec::new();
+                    for context in &mut contexts {
+                        context.init(true, None, Some(&iv_of(number)[..12])).unwrap();
+                        first.fill(0x5a);
+                        context.update(Buffers::in_place_of(first)).unwrap();
+                    }
+                    if number == copied_at && contexts.len() == 1 {
+                        let copy = contexts[0].duplicate().unwrap()();
+                        contexts.push(copy);
+                    }
+                    for context in &mut contexts {
+                        rest.fill(0x5a);
+                        context.update(Buffers::in_place_of(rest)).unwrap();
+                        context.finish(Buffers::in_place_of(&mut last)).unwrap();
+                        let place = format!("{}, copied at {copied_at}: message {number}", kernel.name());
+                        assert!(first == &text[..16] && rest == &text[16..], "{place}");
+                        assert_eq!(context.tag, *tag, "{place}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -24,16 +24,24 @@ pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 /// The object behind OpenSSL's context pointer.
 struct Context<C> {
     cipher: C,
-    calls: Calls,
+    guard: Guard,
 }
 
-/// How calls on a context run.
+/// The calls on a context that are guarded against panics.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Calls {
-    /// Calls on at most [`MAX_UNGUARDED`] bytes are not guarded against panics.
-    Short,
-    /// All calls are guarded: the planner may process a call on few bytes, or the trace counts the calls.
-    Guarded,
+enum Guard {
+    /// All calls except short calls. A panic in a short call, which would be a bug in this crate, does not unwind into C: Rust aborts the
+    /// process if a panic reaches the boundary of an `extern "C"` function. OpenSSL makes four calls for a message of one block, and each
+    /// of them takes a few nanoseconds, of which a guard would take one or two. Short calls are:
+    ///
+    /// - an update with output on at most [`MAX_UNGUARDED`] bytes, or bits if the context counts bits
+    /// - an init without parameters that does not change the direction, and that either has no key, or has one that the kernel expands
+    ///   without a copy on the stack (`Resources::leaves_keys` is false)
+    /// - the final call
+    /// - calls that get or set parameters
+    ShortCallsUnguarded,
+    /// All calls: the planner may process a call on few bytes, the trace counts the calls, or the cipher has no short calls.
+    Always,
     /// A call has panicked. The state may then be incomplete, and its use could repeat keystream. Therefore all later calls fail, and
     /// the context can only be freed.
     Broken,
@@ -121,15 +129,13 @@ impl<C: Cipher> Context<C> {
     }
 }
 
-/// Maximum number of bytes of a call that is not guarded against panics. OpenSSL makes four calls for a message of one block, and each of
-/// them takes a few nanoseconds, of which a guard would take one or two. A panic in an unguarded call, which would be a bug in this
-/// crate, does not unwind into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
+/// Maximum length of an update that is not guarded against panics.
 const MAX_UNGUARDED: usize = 256;
 
-/// The calls of a new context. A call on at most [`MAX_UNGUARDED`] bytes may process a buffered block too.
-fn first_calls(resources: &Resources) -> Calls {
-    let is_short = resources.threshold > MAX_UNGUARDED + 16 && resources.trace.is_none();
-    if is_short { Calls::Short } else { Calls::Guarded }
+/// The guard of a new context. An update of [`MAX_UNGUARDED`] bytes may also process a buffered block.
+fn initial_guard<C: Cipher>(Resources { threshold, trace, .. }: &Resources) -> Guard {
+    let has_short_calls = C::HAS_SHORT_CALLS && *threshold > MAX_UNGUARDED + 16 && trace.is_none();
+    if has_short_calls { Guard::ShortCallsUnguarded } else { Guard::Always }
 }
 
 /// Runs a call on a context and reports its error, if any. After a panic, all later calls fail. It is a function of its own, so that
@@ -145,27 +151,30 @@ unsafe fn call<C: Cipher>(
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
     let context = unsafe { context::<C>(pointer) };
-    let calls = std::mem::replace(&mut context.calls, Calls::Broken);
-    if calls == Calls::Broken {
+    let guard = std::mem::replace(&mut context.guard, Guard::Broken);
+    if guard == Guard::Broken {
         return context.to_status(Err(Reason::Internal), at);
     }
     let outcome = guarded(Err(Reason::Internal), || {
         let outcome = body(context);
-        context.calls = calls;
+        context.guard = guard;
         outcome
     });
     context.to_status(outcome, at)
 }
 
-/// Runs a call on at most one block, guarded if necessary. The body occurs twice, so that it is inlined if it is not guarded.
+/// Runs a call that is always a short call. The macro contains the body twice, so that the compiler inlines it if it is not guarded.
 macro_rules! short_call {
     ($pointer:expr, $at:ident, |$context:ident| $body:expr) => {{
-        let $context = context::<C>($pointer);
-        if $context.calls == Calls::Short {
+        // SAFETY: OpenSSL passes a context of this provider.
+        let $context = unsafe { context::<C>($pointer) };
+        if $context.guard == Guard::ShortCallsUnguarded {
             let outcome = $body;
             return $context.to_status(outcome, EntryPoint::$at);
         }
-        call($pointer, EntryPoint::$at, |$context: &mut Context<C>| $body)
+        let body = |$context: &mut Context<C>| $body;
+        // SAFETY: as above. The first reference is no longer used.
+        unsafe { call($pointer, EntryPoint::$at, body) }
     }};
 }
 
@@ -176,7 +185,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let resources = &instance.resources;
         let made = object::allocate(|| Context {
             cipher: C::new(Common::new(instance, &ALGORITHMS[ID])),
-            calls: first_calls(resources),
+            guard: initial_guard::<C>(resources),
         });
         made.map(<*mut _>::cast).unwrap_or_else(|reason| {
             resources.core.raise(reason, None);
@@ -196,7 +205,7 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // SAFETY: OpenSSL passes a context of this provider. Several threads may copy the context at the same time, so only a
         // shared reference is created.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
-        if old.calls == Calls::Broken {
+        if old.guard == Guard::Broken {
             old.raise(Reason::Internal, EntryPoint::Copy);
             return null_mut();
         }
@@ -229,8 +238,8 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
     let Common { instance, algorithm, encrypts, .. } = context.cipher.common();
-    let is_short = context.calls == Calls::Short && *encrypts == ENCRYPTS && params.is_null();
-    // Without a key, which is a constant here, the code is short.
+    let is_short = context.guard == Guard::ShortCallsUnguarded && *encrypts == ENCRYPTS && params.is_null();
+    // The key is a constant in this call of `init`, so that the compiler removes the code that sets a key.
     if is_short && key.is_null() {
         let outcome = context.cipher.init(ENCRYPTS, None, slice(iv, iv_len));
         return context.to_status(outcome, EntryPoint::Init);
@@ -267,7 +276,7 @@ unsafe extern "C" fn update<C: Cipher>(
 ) -> c_int {
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
-    if len > MAX_UNGUARDED || context.calls != Calls::Short || output.is_null() {
+    if len > MAX_UNGUARDED || context.guard != Guard::ShortCallsUnguarded || output.is_null() {
         let body = move |context: &mut Context<C>| {
             if output.is_null()
                 && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
@@ -284,7 +293,7 @@ unsafe extern "C" fn update<C: Cipher>(
     }
     let room = context.cipher.output_room(room, len);
     // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
-    let outcome = unsafe { Buffers::new(input, context.cipher.input_len(len), output, room) }
+    let outcome = unsafe { Buffers::new(input, context.cipher.begin_update(len), output, room) }
         .and_then(|data| context.cipher.update(data));
     // SAFETY: `written` is null or a valid place for the length.
     let outcome = unsafe { return_len(outcome, written) };
@@ -330,16 +339,17 @@ unsafe fn process<C: Cipher>(
     len: usize,
 ) -> Outcome<()> {
     let cipher = &mut context.cipher;
+    let bytes = cipher.begin_update(len);
     // SAFETY: guaranteed by the caller.
     let outcome = unsafe {
         if !output.is_null() {
-            Buffers::new(input, cipher.input_len(len), output, room).and_then(|data| step(cipher, data))
+            Buffers::new(input, bytes, output, room).and_then(|data| step(cipher, data))
         } else if input.is_null() {
             cipher.set_message_len(len).map(|()| len)
-        } else if len > isize::MAX as usize {
+        } else if bytes > isize::MAX as usize {
             Err(Reason::Length)
         } else {
-            cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
+            cipher.aad(slice::from_raw_parts(input, bytes)).map(|()| len)
         }
     };
     let Common { instance, algorithm, encrypts, .. } = cipher.common();
@@ -372,33 +382,28 @@ unsafe extern "C" fn finish<C: Cipher>(
 ) -> c_int {
     // If the output pointer is null, there is no output space, even if OpenSSL passes a size other than 0.
     let room = if output.is_null() { 0 } else { room };
-    // SAFETY: OpenSSL passes a context of this provider. OpenSSL's caller guarantees that the output is valid. `written` is null or a
-    // valid place for the length.
-    unsafe {
-        short_call!(pointer, Final, |context| {
-            let outcome = Buffers::new(output, 0, output, room).and_then(|data| context.cipher.finish(data));
-            let is_null = outcome == Err(Reason::OutputTooSmall) && output.is_null();
-            return_len(if is_null { Err(Reason::NullBuffer) } else { outcome }, written)
-        })
-    }
+    short_call!(pointer, Final, |context| {
+        // SAFETY: OpenSSL's caller guarantees that the output is valid and not accessed by others.
+        let data = unsafe { Buffers::new(output, 0, output, room) };
+        let outcome = data.and_then(|data| context.cipher.finish(data));
+        let is_null = outcome == Err(Reason::OutputTooSmall) && output.is_null();
+        // SAFETY: `written` is null or a valid place for the length.
+        unsafe { return_len(if is_null { Err(Reason::NullBuffer) } else { outcome }, written) }
+    })
 }
 
 unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
-    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
-    unsafe {
-        short_call!(pointer, GetParams, |context| {
-            iter_get_params(params).try_for_each(|mut param| context.cipher.get(&mut param))
-        })
-    }
+    short_call!(pointer, GetParams, |context| {
+        // SAFETY: OpenSSL passes null or a valid array.
+        unsafe { iter_get_params(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
+    })
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
-    unsafe {
-        short_call!(pointer, SetParams, |context| {
-            iter_set_params(params).try_for_each(|param| context.cipher.set(&param))
-        })
-    }
+    short_call!(pointer, SetParams, |context| {
+        // SAFETY: OpenSSL passes null or a valid array.
+        unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
+    })
 }
 
 unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_int {

@@ -1,5 +1,5 @@
-//! Prevents panics from unwinding into C. A panic becomes an error, except in calls on few bytes, in which it aborts the process
-//! (`MAX_UNGUARDED` in `cipher`).
+//! Prevents panics from unwinding into C. A panic becomes an error, except in short calls, in which it aborts the process
+//! (`Guard::ShortCallsUnguarded` in `cipher`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

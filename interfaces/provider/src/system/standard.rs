@@ -8,7 +8,7 @@
 use std::ffi::c_int;
 use std::fs::OpenOptions;
 use std::io::{self, Error};
-use std::panic;
+use std::panic::{self, PanicHookInfo};
 use std::path::Path;
 use std::sync::{Once, OnceLock};
 
@@ -93,9 +93,19 @@ pub(crate) fn write_message(message: &str, may_open: bool) {
 
 /// Makes panics, which are bugs in this crate, print their messages with [`write_message`]. Rust's default hook writes to
 /// descriptor 2 even if the program has opened another file with this number. Its write may also wait or raise a signal.
+/// Rust also writes to this descriptor between the hook and an abort, so the hook itself aborts.
 pub(crate) fn report_panics() {
+    let hook = |info: &PanicHookInfo<'_>| {
+        write_message(&info.to_string(), false);
+        // The messages of panics that do not unwind begin with these words: they report that a panic has reached the boundary of an
+        // `extern "C"` function, or that a drop has panicked during unwinding. `PanicHookInfo::can_unwind` is not stable.
+        if info.payload().downcast_ref::<&str>().is_some_and(|message| message.starts_with("panic in a ")) {
+            // SAFETY: the call has no requirements.
+            unsafe { libc::abort() };
+        }
+    };
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message(&info.to_string(), false))));
+    ONCE.call_once(|| panic::set_hook(Box::new(hook)));
 }
 
 #[cfg(test)]
