@@ -1,6 +1,5 @@
 //! The self-test of inline kernels on this processor.
 
-use std::panic::catch_unwind;
 use std::sync::atomic::Ordering::Relaxed;
 
 use lockstep_core::{KeySize, selftest};
@@ -22,7 +21,7 @@ pub fn is_proven(kernel: InlineKernel) -> bool {
     match outcome.load(Relaxed) {
         UNKNOWN => {
             // Panics are caught here, because the provider calls this function without a guard against panics.
-            let Ok(Some(passed)) = catch_unwind(|| passes(kernel)) else { return false };
+            let Ok(Some(passed)) = std::panic::catch_unwind(|| passes(kernel)) else { return false };
             outcome.store(if passed { PASSED } else { FAILED }, Relaxed);
             passed
         }
