@@ -70,14 +70,16 @@ pub fn provable(kernels: &[Kernel], extent: Extent) -> Vec<Group> {
     groups
 }
 
-/// The lengths of a group. Fewer lengths are proved where others show the same: with keys of 192 and 256 bits, except for the modes of a key,
-/// because a key has more rounds, but no other code; for GCM of whole messages, which has the loops of incremental GCM; and for `cpu/soft`,
-/// whose passes have one loop.
+/// The lengths of a group. All lengths are proved only for the modes of a key, and for incremental GCM and OCB3 with keys of 128 bits. Longer
+/// keys have more rounds, but no other loops; GCM of whole messages has the loops of incremental GCM; and proofs of tasks and of circuits take
+/// long.
 fn extent_of(group: Group, extent: Extent) -> Extent {
-    let is_mode = matches!(group.operation, Operation::Mode(_));
-    let is_message = matches!(group.operation, Operation::GcmMessage(_));
-    let is_short = group.kernel.width.is_some() || is_message || group.key_len != 16 && !is_mode;
-    if is_short { Extent::Short } else { extent }
+    let is_full = match group.operation {
+        Operation::Mode(_) => group.kernel.width.is_none(),
+        Operation::Gcm(_) | Operation::Ocb(_) => group.key_len == 16,
+        _ => false,
+    };
+    if is_full { extent } else { Extent::Short }
 }
 
 /// The state that all proofs of a group share.
