@@ -49,7 +49,7 @@ pub fn provable(kernels: &[Kernel], extent: Extent) -> Vec<Group> {
         };
         let is_chosen = match (extent, group.operation) {
             // Proofs of circuits take long.
-            (_, Operation::Mode(index)) if is_soft && (extent == Extent::Short || group.key_len == 24) => {
+            (_, Operation::Mode(index)) if is_soft && (extent == Extent::Short || group.key_len != 16) => {
                 let is_block = matches!(MODES[index].form, Form::Block | Form::Data);
                 is_block && (extent == Extent::Full || group.key_len == 16)
             }
