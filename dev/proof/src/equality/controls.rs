@@ -98,8 +98,8 @@ fn nops_for(image: &Image, address: u64, is_circuit: bool) -> Option<Vec<u8>> {
     is_removed.then(|| vec![NOP; instruction.len()])
 }
 
-/// Programs in each of which an instruction of the encryption of a block is missing: the first AES round, or, in `cpu/soft`, every 16th AND.
-/// Most of these compute products in the circuit of the S-box; the others apply masks.
+/// Removes an instruction from the encryption of a block, and checks that the proof then fails. With AES instructions, this is the first AES
+/// round. In `cpu/soft`, the check is repeated for every 16th AND; an AND is a product in the circuit of the S-box, or applies a mask.
 fn finds_missing(image: &Arc<Image>, name: &str) -> Result<bool, Stop> {
     let mut prover = prover(image, name, block_mode())?;
     modes::prove(&mut prover, BLOCK)?;

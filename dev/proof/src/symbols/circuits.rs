@@ -52,7 +52,7 @@ pub(super) struct Circuits {
 }
 
 impl Circuits {
-    /// The bytes of which an expression may be a function.
+    /// Returns the bytes that may determine the value of an expression.
     fn candidates(&self, atoms: &[Atom]) -> Vec<usize> {
         let Some(last) = atoms.last() else { return Vec::new() };
         let owner = self.elements.get(last).map(|(byte, _)| *byte);

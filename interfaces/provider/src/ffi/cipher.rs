@@ -31,8 +31,8 @@ struct Context<C> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Guard {
     /// All calls except short calls. A panic in a short call, which would be a bug in this crate, does not unwind into C: Rust aborts the
-    /// process if a panic reaches the boundary of an `extern "C"` function. OpenSSL makes four calls for a message of one block, and each
-    /// of them takes a few nanoseconds, of which a guard would take one or two. Short calls are:
+    /// process if a panic reaches the boundary of an `extern "C"` function. OpenSSL makes four calls for a message of one block, so guards
+    /// would take a considerable part of its time. Short calls are:
     ///
     /// - an update with output on at most [`MAX_UNGUARDED`] bytes, or bits if the context counts bits
     /// - an init without parameters that does not change the direction, and that either has no key, or has one that the kernel expands
