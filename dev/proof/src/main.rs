@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::Parser;
 use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
-use lockstep_proof::coverage;
+use lockstep_proof::coverage::{self, Coverage, Limit};
 use lockstep_proof::equality;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
@@ -40,9 +40,12 @@ struct Options {
     /// Print the name of each run and, for the runs with values, the number of executed instructions
     #[arg(long)]
     runs: bool,
-    /// Print the functions with instructions that no run has executed
+    /// Print the instructions that no run has executed
     #[arg(long)]
     uncovered: bool,
+    /// A list of the largest numbers of instructions of kernels that no run executes. More are a failure
+    #[arg(long, value_name = "LIST")]
+    unexecuted: Option<PathBuf>,
     /// After the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an instruction. It is a
     /// failure if a copy has no finding, unless the change has no effect in these runs or is in the list
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
@@ -128,18 +131,51 @@ fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) ->
 }
 
 /// Prints the number of instructions of the kernels that no run has executed.
-fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
+fn report_coverage(image: &Image, outcome: &Outcome, shows_instructions: bool) {
     for part in ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"] {
         let functions = coverage::of_functions(image, part, &outcome.visited);
-        let all: usize = functions.values().map(|function| function.all).sum();
-        let visited: usize = functions.values().map(|function| function.visited).sum();
-        println!("{part}: no run has executed {} of {all} instructions", all - visited);
-        if shows_functions && part == "lockstep_cpu::" {
-            for (name, function) in functions.iter().filter(|(_, function)| function.visited < function.all) {
-                println!("    {} of {}: {name}", function.all - function.visited, function.all);
+        let sum = |of: fn(&Coverage) -> usize| -> usize { functions.values().map(of).sum() };
+        let (all, missed, panics) = (sum(|f| f.all), sum(|f| f.missed.len()), sum(|f| f.panics));
+        println!(
+            "{part}: no run has executed {missed} of {all} instructions, and {panics} that end in a panic"
+        );
+        if shows_instructions && part == "lockstep_cpu::" {
+            for (name, Coverage { all, missed, .. }) in functions.iter().filter(|(_, f)| !f.missed.is_empty())
+            {
+                println!("    {} of {all}: {name}", missed.len());
+                missed.iter().for_each(|address| println!("        {}", image.place(*address)));
             }
         }
     }
+}
+
+/// Compares the instructions of kernels that no run has executed with the limits. Prints the functions with more instructions, and the limits
+/// without a function. Returns their number.
+fn check_coverage(image: &Image, outcome: &Outcome, limits: &[Limit]) -> usize {
+    let mut functions = BTreeMap::new();
+    for part in ["lockstep_cpu::vectors", "lockstep_cpu::soft"] {
+        functions.extend(coverage::of_functions(image, part, &outcome.visited));
+    }
+    functions.retain(|name, coverage| {
+        !coverage.missed.is_empty() && !name.starts_with("core::ptr::drop_in_place")
+    });
+    let is_permitted =
+        |(name, coverage): &(&String, &Coverage)| limits.iter().any(|limit| limit.permits(name, coverage));
+    let mut faults = 0;
+    for (name, Coverage { all, missed, .. }) in functions.iter().filter(|function| !is_permitted(function)) {
+        let places: Vec<String> = missed.iter().take(3).map(|address| image.place(*address)).collect();
+        println!(
+            "FOUND: no run executes {} of {all} instructions: {name}\n    {}",
+            missed.len(),
+            places.join(", ")
+        );
+        faults += 1;
+    }
+    for limit in limits.iter().filter(|limit| !functions.keys().any(|name| limit.applies(name))) {
+        println!("every instruction is executed, remove it from the list: {}", limit.line);
+        faults += 1;
+    }
+    faults
 }
 
 /// Prints the names of runs.
@@ -190,6 +226,7 @@ fn prove(options: &Options) -> Result<bool, String> {
     }
     let known = list(options.known.as_deref(), known::parse)?;
     let equivalent = list(options.equivalent.as_deref(), mutants::parse)?;
+    let limits = list(options.unexecuted.as_deref(), coverage::parse)?;
     let has_mutants = options.mutants > 0;
     let provable = named(equality::provable(kernels, extent));
     if groups.is_empty() || *skips_taint && provable.is_empty() {
@@ -229,6 +266,8 @@ fn prove(options: &Options) -> Result<bool, String> {
         println!("no longer found, remove it from the list: {}", known.line);
     }
     report_coverage(&image, &outcome, options.uncovered);
+    let has_limits = options.unexecuted.is_some();
+    let unexecuted = if has_limits { check_coverage(&image, &outcome, &limits) } else { 0 };
     println!(
         "{} groups, {} runs, {} instructions executed; {new} new findings",
         groups.len(),
@@ -243,7 +282,7 @@ fn prove(options: &Options) -> Result<bool, String> {
         println!("{number} mutants, {survivors} of which survive and are not explained");
         are_refuted = survivors == 0;
     }
-    Ok(new + unequal == 0 && stale.is_empty() && are_refuted)
+    Ok(new + unequal + unexecuted == 0 && stale.is_empty() && are_refuted)
 }
 
 fn main() -> ExitCode {

@@ -22,6 +22,8 @@ pub struct Message {
     len: usize,
     aad: *const u8,
     aad_len: usize,
+    /// For XTS: the number of blocks before the data in the data unit.
+    position: u64,
 }
 
 /// The data of a message.
@@ -51,7 +53,7 @@ unsafe fn segment<'a>(
     message: &Message,
     (key, tweak_key): &'a Keys,
 ) -> Result<Segment<'a>, Error> {
-    let tweak = tweak_key.as_ref().map(|key| Tweak { key, position: 0 });
+    let tweak = tweak_key.as_ref().map(|key| Tweak { key, position: message.position });
     // SAFETY: the caller guarantees the conditions of `# Safety`.
     let (state, data) = unsafe { (&mut *message.state, data(message, pass.is_read_only())?) };
     Ok(Segment { key, tweak, state, data })

@@ -109,7 +109,8 @@ pub(crate) fn call<D: Domain>(
             session.data(buffer(3, index), buffer(4, index), data, in_place)
         };
         let [key_len, len, aad_len] = [key, data, aad].map(|bytes| bytes.len() as u64);
-        list.extend([key_place, key_len, tweak_key, state, from, to, len, aad_place, aad_len]);
+        let position = position(messages.len(), index) as u64;
+        list.extend([key_place, key_len, tweak_key, state, from, to, len, aad_place, aad_len, position]);
     }
     let (place, kernel) = (session.structure(LIST, &list), session.kernel);
     Ok(session.call(function, &[kernel, number as u64, place, messages.len() as u64])? & 0xff == 1)
@@ -131,6 +132,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     }
     if is_serial {
         let is_cfb8 = mode.starts_with("CFB8 ");
+        let places = step / 16;
         let step = if is_cfb1 || is_cfb8 { 1 } else { 16 };
         if !is_cfb1 {
             // After a step, the second of three messages has ended, and the third has as many steps as its index.
@@ -144,11 +146,20 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             1 => 43,
             _ => 48,
         };
+        if mode == "CBC encryption" && group.kernel.width.is_none() {
+            // The kernels with AES instructions encrypt this many messages at once, and of messages of at least 128 blocks whose addresses
+            // have equal offsets in pages, they first encrypt different numbers of blocks.
+            shapes
+                .extend([places, LONG_SHARED].map(|count| (0..count).map(|i| 16 * (128 + i % 3)).collect()));
+        }
         shapes.extend([1, 2, 3, 5, 8, 9, MIXED, 16, 17, SHARED, 33].map(|count| {
             // The number of steps of a message beyond those of the shortest, whose position varies with the number of messages. Of an even
-            // number, only the last message is the shortest.
+            // number, only the last message is the shortest. If messages share a key, 12, 6, 4, 2 and 1 of them are left after some steps.
             let more = |index| match count % 2 {
                 0 if index + 1 == count => 0,
+                0 if count == SHARED => {
+                    [6, 5, 4, 4, 3, 3].get(index).copied().unwrap_or(if index < 12 { 2 } else { 1 })
+                }
                 0 => 1 + index % 3,
                 _ => (count + index) % 4,
             };
@@ -157,6 +168,22 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
         return shapes;
     }
     shapes.push(vec![round(step + 16), 0, round(2 * step + 31), round(37)]);
+    if group.kernel.width.is_some() && group.operation.multiplies() {
+        // The bitsliced kernel looks products up from this number of blocks on, in groups of 16 blocks.
+        shapes.push(vec![16 * 35]);
+    }
+    match group.operation {
+        Operation::Fused(index) if FUSED[index].starts_with("Gcm") => {
+            // A message of GCM-SIV is encrypted while the next one is hashed, in steps of this many bytes. The ninth message uses the place
+            // for the hash key of the first one, whose powers are erased.
+            let step = group.kernel.gcm.1;
+            let long = if FUSED[index] == "GcmSivSeal" { 3 } else { 1 };
+            shapes.push([&[3 * step, 2 * step + 31, 2 * step - 1][..long], &[16; 8]].concat());
+        }
+        // Each number of vectors after the widest steps.
+        Operation::Pass(_) => shapes.push((1..8).map(|part| round(part * step / 8 + 5)).collect()),
+        _ => {}
+    }
     // Two messages of a block: the kernels of GCM encrypt four blocks for their hash keys and masks, and then two of keystream.
     shapes.push(vec![round(16); 2]);
     // Kernels interleave up to eight messages. They process the remaining messages in smaller groups.
@@ -176,13 +203,20 @@ const KEYS: u64 = 200;
 pub(crate) const MIXED: usize = 15;
 /// The messages of a task of this many messages have one key.
 pub(crate) const SHARED: usize = 20;
+/// The messages of a task of this many messages have one key and are long. It is more than a kernel encrypts at once.
+const LONG_SHARED: usize = 34;
 /// In a task of this many messages, three messages have the same key. Each of the messages before and after them has a key of its own.
 const PARTLY_SHARED: usize = 6;
+
+/// For XTS: the number of blocks before message `index` in its data unit, in a task of `count` messages.
+pub(crate) fn position(count: usize, index: usize) -> usize {
+    if count == MIXED { [0, 3, 20][index % 3] } else { 0 }
+}
 
 /// The first of the messages that have the same key as message `index` in a task of `count` messages.
 pub(crate) fn key_owner(count: usize, index: usize) -> usize {
     match count {
-        SHARED => 0,
+        SHARED | LONG_SHARED => 0,
         PARTLY_SHARED if (2..5).contains(&index) => 2,
         _ => index,
     }
@@ -234,17 +268,19 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
 /// a partial block, or if it is not compared.
 fn expected(
     mode: &Mode,
-    key: &[u8],
-    tweak_key: &[u8],
-    state: &Block,
+    (key, tweak_key): (&[u8], &[u8]),
+    (state, position): (&Block, usize),
     data: &[u8],
 ) -> (Vec<u8>, Option<Block>) {
     let aes = Aes::new(key);
     if mode.next == Next::Tweak {
         let compute = if mode.encrypts() { xts::encrypt } else { xts::decrypt };
-        let output =
-            if data.is_empty() { Vec::new() } else { compute(&aes, &Aes::new(tweak_key), state, data) };
-        return (output, None);
+        if data.is_empty() {
+            return (Vec::new(), None);
+        }
+        // The blocks before the data have any content.
+        let unit = [&vec![0; 16 * position], data].concat();
+        return (compute(&aes, &Aes::new(tweak_key), state, &unit)[16 * position..].to_vec(), None);
     }
     let output = (mode.expected)(&aes, state, data);
     let has_state = data.len().is_multiple_of(16) || mode.unit == 1;
@@ -280,7 +316,8 @@ fn run_pass(
             state[start..].fill(0xff);
             state[15] = last;
         }
-        let (output, next) = expected(mode, &key, &tweak_key, &state, &data);
+        let position = position(lens.len(), index);
+        let (output, next) = expected(mode, (&key, &tweak_key), (&state, position), &data);
         let has_secret_state = matches!(mode.next, Next::Result | Next::Difference);
         messages.push(Message {
             key: session.secrets(&key),

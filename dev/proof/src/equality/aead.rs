@@ -44,14 +44,9 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
         let (data, aad, in_place) = (prover.data(len), aads[..aad_len].to_vec(), index % 2 == 0);
         let (is_copied, is_shared) = (false, operation.is_whole() && index % 3 == 1);
         let message = Message { operation, in_place, is_copied, is_shared, iv, aad, data, tag_len, pieces };
-        // Each run of GCM has its own copy of the table of expressions, because runs with other lengths do not use its
-        // products.
-        let result = if operation.is_ocb() {
-            prove_message(prover, &mut prover.session.clone(), object, &message)
-        } else {
-            let forked = prover.fork();
-            prove_message(&forked, &mut forked.session.clone(), object, &message)
-        };
+        // Each run has its own copy of the table of expressions, because runs with other lengths do not use its expressions.
+        let forked = prover.fork();
+        let result = prove_message(&forked, &mut forked.session.clone(), object, &message);
         let iv_len = message.iv.len();
         let run = format!(
             "{len} bytes, IV of {iv_len}, {aad_len} of additional data, in place: {in_place}, shared: {is_shared}"
@@ -98,10 +93,11 @@ fn prove_message(
     };
     let (data, output) = (&message.data[..], session.bytes(OUTPUT));
     let (plaintext, ciphertext) = if operation.encrypts() { (data, output) } else { (output, data) };
-    let aead = if operation.is_ocb() { Aead::Ocb } else { Aead::Gcm };
+    let (aead, is_opened) = (if operation.is_ocb() { Aead::Ocb } else { Aead::Gcm }, !operation.encrypts());
     let (key_len, cipher) = (prover.group.key_len, &prover.cipher);
     let (iv, aad) = (&message.iv[..], &message.aad[..]);
-    let sealed = Sealed { aead, cipher, key_len, iv, aad, plaintext, ciphertext, tag: &tag, received: &tag };
+    let (tag, received) = (&tag, &tag);
+    let sealed = Sealed { aead, is_opened, cipher, key_len, iv, aad, plaintext, ciphertext, tag, received };
     differences.extend(sealed.differences());
     Ok(differences)
 }

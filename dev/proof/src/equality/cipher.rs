@@ -1,6 +1,6 @@
 //! AES and its modes on symbols, as the standards define them.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 pub(super) use crate::symbols::definition::Block;
@@ -53,6 +53,7 @@ const SPARE_BYTE: u8 = 0x5a;
 pub(super) struct Cipher {
     symbols: Symbols,
     round_keys: Vec<Block>,
+    decryption_keys: OnceCell<Vec<Block>>,
     /// Results of the inverse cipher and of the cipher. They are stored because many messages have blocks in common.
     known: RefCell<[HashMap<Block, Block>; 2]>,
 }
@@ -61,7 +62,12 @@ impl Cipher {
     /// The key expansion (FIPS 197, 5.2).
     pub(super) fn new(symbols: &Symbols, key: &[Symbol]) -> Cipher {
         let round_keys = definition::round_keys(&mut *symbols.table(), key);
-        let cipher = Cipher { symbols: symbols.clone(), round_keys, known: RefCell::default() };
+        let cipher = Cipher {
+            symbols: symbols.clone(),
+            round_keys,
+            decryption_keys: OnceCell::new(),
+            known: RefCell::default(),
+        };
         if symbols.table().recognises_circuits() {
             for encrypts in [true, false] {
                 cipher.apply(&block(&public(&[SPARE_BYTE; 16])), encrypts);
@@ -72,7 +78,8 @@ impl Cipher {
 
     /// The cipher with the same key, which uses a copy of the table of symbols.
     pub(super) fn fork(&self, symbols: &Symbols) -> Cipher {
-        Cipher { symbols: symbols.clone(), round_keys: self.round_keys.clone(), known: RefCell::default() }
+        let (round_keys, decryption_keys) = (self.round_keys.clone(), self.decryption_keys.clone());
+        Cipher { symbols: symbols.clone(), round_keys, decryption_keys, known: RefCell::default() }
     }
 
     /// The symbols of the key.
@@ -84,10 +91,13 @@ impl Cipher {
     pub(super) fn apply(&self, input: &Block, encrypts: bool) -> Block {
         let known = self.known.borrow()[usize::from(encrypts)].get(input).copied();
         known.unwrap_or_else(|| {
-            let (table, keys) = (&mut *self.symbols.table(), &self.round_keys);
-            let output = match encrypts {
-                true => definition::encrypt(table, keys, input),
-                false => definition::decrypt(table, keys, input),
+            let table = &mut *self.symbols.table();
+            let output = if encrypts {
+                definition::encrypt(table, &self.round_keys, input)
+            } else {
+                let keys =
+                    self.decryption_keys.get_or_init(|| definition::decryption_keys(table, &self.round_keys));
+                definition::decrypt(table, keys, input)
             };
             let mut known = self.known.borrow_mut();
             known[usize::from(encrypts)].insert(*input, output);

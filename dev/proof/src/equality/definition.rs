@@ -19,6 +19,8 @@ pub(super) enum Aead {
 /// A message and its result.
 pub(super) struct Sealed<'a> {
     pub(super) aead: Aead,
+    /// True if the kernel has opened the message. Its result is then the plaintext, otherwise the ciphertext.
+    pub(super) is_opened: bool,
     pub(super) cipher: &'a Cipher,
     pub(super) key_len: usize,
     pub(super) iv: &'a [Symbol],
@@ -47,14 +49,23 @@ impl Sealed<'_> {
 
     /// The names of the results that differ from the definition. The list is empty if there is no difference.
     pub(super) fn differences(&self) -> Vec<String> {
-        let (ciphertext, tag_is_right) = match self.aead {
+        let (expected, tag_is_right) = match self.aead {
             Aead::Gcm => self.check_gcm(),
             Aead::Ocb => self.check_ocb(),
             Aead::GcmSiv => self.check_gcm_siv(),
         };
-        let data = difference("the ciphertext", self.ciphertext, &ciphertext);
+        let (what, output) = match self.is_opened {
+            true => ("the plaintext", self.plaintext),
+            false => ("the ciphertext", self.ciphertext),
+        };
+        let data = difference(what, output, &expected);
         let tag = (!tag_is_right).then(|| "the tag differs".to_string());
         data.into_iter().chain(tag).collect()
+    }
+
+    /// The data that the kernel has read.
+    fn input(&self) -> &[Symbol] {
+        if self.is_opened { self.ciphertext } else { self.plaintext }
     }
 
     /// The blocks that GHASH and POLYVAL process.
@@ -65,17 +76,17 @@ impl Sealed<'_> {
         bytes.as_chunks().0.iter().map(order).collect()
     }
 
-    /// The ciphertext, and whether the tag is right: GCM (SP 800-38D, 7.1, algorithm 4).
+    /// The output, and whether the tag is right: GCM (SP 800-38D, 7.1, algorithm 4, and 7.2, algorithm 5).
     fn check_gcm(&self) -> (Vec<Symbol>, bool) {
         let symbols = self.symbols();
         let key = ghash_key(symbols, &self.cipher.encrypt(&public(&[0; 16])));
         let Some(first) = self.pre_counter_block(key) else { return (Vec::new(), false) };
         let counter = Counter::Last32.after(symbols, &first, 1);
-        let ciphertext = self.cipher.ctr(&counter, Counter::Last32, self.plaintext);
+        let output = self.cipher.ctr(&counter, Counter::Last32, self.input());
         let blocks = self.hashed_blocks(self.ciphertext, true);
         let result = reversed(&xor_blocks(symbols, &block(self.tag), &self.cipher.encrypt(&first)));
         let hashed = Hashed { symbols, key, blocks: &blocks, result, ignored: None };
-        (ciphertext, hashed.is_right())
+        (output, hashed.is_right())
     }
 
     /// J_0 (SP 800-38D, 7.1, step 2). If the IV does not have 12 bytes, J_0 is derived from the counter block that the kernel has encrypted
@@ -113,38 +124,40 @@ impl Sealed<'_> {
         let cipher = Cipher::new(symbols, &encryption);
         let mut counter = block(self.received);
         counter[15][7] = crate::symbols::ONE;
-        let ciphertext = cipher.ctr(&counter, Counter::First32, self.plaintext);
+        let output = cipher.ctr(&counter, Counter::First32, self.input());
         let blocks = self.hashed_blocks(self.plaintext, false);
         let encrypted = cipher.apply(&block(self.tag), false);
         let nonce = [self.iv, &public(&[0; 4])].concat();
         let result = xor_blocks(symbols, &encrypted, &block(&nonce));
         // GCM-SIV clears the top bit of the sum of the hash and the nonce. This bit is therefore not compared.
         let hashed = Hashed { symbols, key, blocks: &blocks, result, ignored: Some(127) };
-        (ciphertext, encrypted[15][7] == ZERO && hashed.is_right())
+        (output, encrypted[15][7] == ZERO && hashed.is_right())
     }
 
-    /// OCB3 (RFC 7253, section 4.2).
+    /// OCB3 (RFC 7253, sections 4.2 and 4.3).
     fn check_ocb(&self) -> (Vec<Symbol>, bool) {
         let (symbols, cipher) = (self.symbols(), self.cipher);
         let masks = Masks::new(cipher);
         let mut offset = masks.first_offset(self.iv, self.tag.len());
         let mut checksum = block(&public(&[0; 16]));
-        let (blocks, rest) = self.plaintext.as_chunks();
-        let mut ciphertext = Vec::with_capacity(self.plaintext.len());
-        for (number, plaintext) in (1..).zip(blocks) {
+        let (blocks, rest) = self.input().as_chunks();
+        let mut output = Vec::with_capacity(self.input().len());
+        for (number, input) in (1..).zip(blocks) {
             offset = xor_blocks(symbols, &offset, &masks.of(number));
-            let encrypted = cipher.encrypt(&xor_blocks(symbols, plaintext, &offset));
-            ciphertext.extend(xor_blocks(symbols, &encrypted, &offset));
-            checksum = xor_blocks(symbols, &checksum, plaintext);
+            let result = cipher.apply(&xor_blocks(symbols, input, &offset), !self.is_opened);
+            let result = xor_blocks(symbols, &result, &offset);
+            checksum = xor_blocks(symbols, &checksum, if self.is_opened { &result } else { input });
+            output.extend(result);
         }
         if !rest.is_empty() {
             offset = xor_blocks(symbols, &offset, &masks.star);
-            ciphertext.extend(xor(symbols, rest, &cipher.encrypt(&offset)));
-            checksum = xor_blocks(symbols, &checksum, &padded(rest));
+            let result = xor(symbols, rest, &cipher.encrypt(&offset));
+            checksum = xor_blocks(symbols, &checksum, &padded(if self.is_opened { &result } else { rest }));
+            output.extend(result);
         }
         let sum = xor_blocks(symbols, &xor_blocks(symbols, &checksum, &offset), &masks.dollar);
         let tag = xor_blocks(symbols, &cipher.encrypt(&sum), &masks.hash(self.aad));
-        (ciphertext, tag[..self.tag.len()] == *self.tag)
+        (output, tag[..self.tag.len()] == *self.tag)
     }
 }
 

@@ -70,13 +70,14 @@ pub fn provable(kernels: &[Kernel], extent: Extent) -> Vec<Group> {
     groups
 }
 
-/// The lengths of a group. All lengths are proved only for the modes of a key, and for incremental GCM and OCB3 with keys of 128 bits. Longer
-/// keys have more rounds, but no other loops; GCM of whole messages has the loops of incremental GCM; and proofs of tasks and of circuits take
-/// long.
+/// The lengths of a group. All lengths are proved only for the modes of a key, for incremental OCB3, and for incremental GCM with keys of 128
+/// bits. Longer keys have more rounds, but no other loops; GCM of whole messages has the loops of incremental GCM; and proofs of tasks and of
+/// circuits take long.
 fn extent_of(group: Group, extent: Extent) -> Extent {
     let is_full = match group.operation {
         Operation::Mode(_) => group.kernel.width.is_none(),
-        Operation::Gcm(_) | Operation::Ocb(_) => group.key_len == 16,
+        Operation::Ocb(_) => true,
+        Operation::Gcm(_) => group.key_len == 16,
         _ => false,
     };
     if is_full { extent } else { Extent::Short }

@@ -1,11 +1,13 @@
 //! Tasks of the backend interface: passes and fused AEADs over several messages with one key or with different keys.
 
-use super::cipher::{Block, Cipher, block, public, xor_blocks};
+use super::cipher::{Block, Cipher, block, public, times_alpha, xor_blocks};
 use super::definition::{Aead, Sealed};
 use super::hash::{Hashed, ghash_key, reversed};
 use super::{Differences, Prover, block_of, compare, modes};
 use crate::cases::modes::{Form, Next};
-use crate::cases::tasks::{FUSED, MIXED, Message, PASSES, Pass, SHARED, buffer, call, key_owner, shapes};
+use crate::cases::tasks::{
+    FUSED, MIXED, Message, PASSES, Pass, SHARED, buffer, call, key_owner, position, shapes,
+};
 use crate::cases::{Operation, Session};
 use crate::machine::Stop;
 use crate::symbols::{Symbol, Symbols};
@@ -104,6 +106,8 @@ pub(super) fn prove_pass(
         let (cipher, mut start) = (Cipher::new(&prover.symbols, key), block(state));
         if mode.next == Next::Tweak {
             start = Cipher::new(&prover.symbols, tweak_key).encrypt(&start);
+            let position = position(messages.len(), index);
+            start = (0..position).fold(start, |tweak, _| times_alpha(&prover.symbols, &tweak));
         }
         let (output, next) = modes::expected(&cipher, mode, &start, data);
         if mode.form != Form::Read {
@@ -197,7 +201,7 @@ fn prove_fused(prover: &Prover, fused: usize, messages: &[Message<Symbol>], in_p
         if !is_sealed {
             return Ok(vec!["the task fails".into()]);
         }
-        return Ok(check(prover, aead, messages, (&plaintexts, &outputs), (&tags, &tags)));
+        return Ok(check(prover, (aead, false), messages, (&plaintexts, &outputs), (&tags, &tags)));
     }
     let mut differences = Vec::new();
     // Shorter messages of GCM-SIV are sealed first: the tag that an opening computes depends on the received tag, so the right tag
@@ -223,7 +227,7 @@ fn prove_fused(prover: &Prover, fused: usize, messages: &[Message<Symbol>], in_p
     if !is_accepted {
         differences.push("the right tag is refused".into());
     }
-    differences.extend(check(prover, aead, messages, (&outputs, &ciphertexts), (&tags, &received)));
+    differences.extend(check(prover, (aead, true), messages, (&outputs, &ciphertexts), (&tags, &received)));
     let is_short = messages.len() == 1 && messages[0].data.is_empty();
     // If the received tag consists of symbols, so do the tags that differ from it, and one of them is enough.
     let step = if assumes_equal { 128 } else { 61 };
@@ -248,7 +252,7 @@ fn prove_fused(prover: &Prover, fused: usize, messages: &[Message<Symbol>], in_p
 /// Compares the results of all messages with the definition: the plaintexts and ciphertexts, and the computed and received tags.
 fn check(
     prover: &Prover,
-    aead: Aead,
+    (aead, is_opened): (Aead, bool),
     messages: &[Message<Symbol>],
     (plaintexts, ciphertexts): (&[Vec<Symbol>], &[Vec<Symbol>]),
     (tags, received): (&[Vec<Symbol>], &[Vec<Symbol>]),
@@ -258,7 +262,8 @@ fn check(
         let Message { key, state, aad, .. } = message;
         let (cipher, key_len, iv) = (&Cipher::new(&prover.symbols, key), key.len(), &state[..12]);
         let (plaintext, ciphertext, received) = (&plaintexts[index], &ciphertexts[index], &received[index]);
-        let sealed = Sealed { aead, cipher, key_len, iv, aad, plaintext, ciphertext, tag, received };
+        let sealed =
+            Sealed { aead, is_opened, cipher, key_len, iv, aad, plaintext, ciphertext, tag, received };
         differences.extend(sealed.differences().into_iter().map(|what| format!("{what} of message {index}")));
     }
     differences

@@ -5,7 +5,7 @@ use super::memory::{Access, Byte, Memory, known};
 use super::warp::{LANES, Launch};
 use super::{Kernel, Run};
 use crate::symbols::Symbols;
-use crate::symbols::definition::{self, Block, add, mix_columns};
+use crate::symbols::definition::{self, Block, add};
 use crate::value::Domain;
 
 /// The size of the structure Segment, and of a tile of each shape (`common/work.cuh`, `bitslice/shape.cuh`).
@@ -110,7 +110,7 @@ impl Case {
         let block: Block = std::array::from_fn(|_| expressions.input(true));
         let output = match self.pass {
             Pass::EcbEncrypt => definition::encrypt(expressions, keys, &block),
-            Pass::EcbDecrypt => definition::decrypt(expressions, keys, &block),
+            Pass::EcbDecrypt => decrypt(expressions, keys, &block),
             Pass::Ctr | Pass::Ctr32 => {
                 definition::encrypt_rounds(expressions, keys, block, 3..=keys.len() - 1)
             }
@@ -142,7 +142,7 @@ impl Case {
                 // The blocks of a tile that are not in the message are zeros.
                 let zeros = [Symbols::constant(0); 16];
                 match self.pass {
-                    Pass::EcbDecrypt => definition::decrypt(expressions, &round_keys, &zeros),
+                    Pass::EcbDecrypt => decrypt(expressions, &round_keys, &zeros),
                     _ => definition::encrypt(expressions, &round_keys, &zeros),
                 };
             }
@@ -212,15 +212,16 @@ impl Case {
     }
 }
 
-/// The schedule in memory: the round keys for encryption, then those for decryption in the order of use. InvMixColumns is applied to
-/// the latter except the first and the last.
+/// The inverse cipher by the definition.
+fn decrypt(expressions: &mut Expressions, round_keys: &[Block], block: &Block) -> Block {
+    let keys = definition::decryption_keys(expressions, round_keys);
+    definition::decrypt(expressions, &keys, block)
+}
+
+/// The schedule in memory: the round keys for encryption, then those for decryption in the order of use.
 fn schedule(expressions: &mut Expressions, round_keys: &[Block]) -> Vec<[Expr; 8]> {
-    let mut all = round_keys.to_vec();
-    for (round, key) in round_keys.iter().enumerate().rev() {
-        let is_end = round == 0 || round + 1 == round_keys.len();
-        all.push(if is_end { *key } else { mix_columns(expressions, key, true) });
-    }
-    all.into_flattened()
+    let decryption = definition::decryption_keys(expressions, round_keys);
+    [round_keys, &decryption.into_iter().rev().collect::<Vec<_>>()].concat().into_flattened()
 }
 
 /// Runs the key expansion of as many keys as a warp has lanes, and compares the schedules with the definition.

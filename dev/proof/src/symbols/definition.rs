@@ -1,6 +1,7 @@
 //! AES (FIPS 197) and the arithmetic of GHASH and POLYVAL (RFC 8452), as the standards define them, on expressions.
 
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 use super::{Bit, Symbol, Symbols, Table, ZERO};
 use crate::value::Domain;
@@ -91,42 +92,66 @@ pub(crate) fn encrypt(table: &mut impl Operations, round_keys: &[Block], block: 
     encrypt_rounds(table, round_keys, state, 1..=round_keys.len() - 1)
 }
 
-/// INVCIPHER (FIPS 197, 5.3).
-pub(crate) fn decrypt(table: &mut impl Operations, round_keys: &[Block], block: &Block) -> Block {
+/// The round keys of [`decrypt`] (KEYEXPANSIONEIC of FIPS 197, 5.3.5).
+pub(crate) fn decryption_keys(table: &mut impl Operations, round_keys: &[Block]) -> Vec<Block> {
     let rounds = round_keys.len() - 1;
-    let mut state = add(table, block, &round_keys[rounds]);
+    let mut keys = round_keys.to_vec();
+    keys[1..rounds].iter_mut().for_each(|key| *key = mix_columns(table, key, true));
+    keys
+}
+
+/// EQINVCIPHER (FIPS 197, 5.3.5), which is equal to INVCIPHER. It is used because its sums have fewer terms.
+pub(crate) fn decrypt(table: &mut impl Operations, decryption_keys: &[Block], block: &Block) -> Block {
+    let rounds = decryption_keys.len() - 1;
+    let mut state = add(table, block, &decryption_keys[rounds]);
     for round in (0..rounds).rev() {
+        state = state.map(|byte| table.sub_byte(byte, true));
         // InvShiftRows: row r of column c comes from column c - r.
         state = std::array::from_fn(|place| state[(place + 12 * (place % 4)) % 16]);
-        state = state.map(|byte| table.sub_byte(byte, true));
-        state = add(table, &state, &round_keys[round]);
         if round > 0 {
             state = mix_columns(table, &state, true);
         }
+        state = add(table, &state, &decryption_keys[round]);
     }
     state
 }
 
-/// MixColumns, or its inverse (FIPS 197, 5.1.3 and 5.3.3).
-pub(crate) fn mix_columns(table: &mut impl Operations, state: &Block, inverse: bool) -> Block {
+/// For each bit of a byte: terms, which are the row and the bit of an input.
+type Terms = [Vec<(usize, usize)>; 8];
+
+/// The terms of MixColumns, or of its inverse (FIPS 197, 5.1.3 and 5.3.3): for each bit of the first byte of a column, the inputs that are
+/// added.
+fn mixing(inverse: bool) -> Terms {
     // The first row of the matrix.
     let factors: [u8; 4] = if inverse { [0xe, 0xb, 0xd, 0x9] } else { [2, 3, 1, 1] };
-    std::array::from_fn(|place| {
-        let (column, row) = (place / 4 * 4, place % 4);
-        let mut terms: [Vec<Bit>; 8] = Default::default();
-        for (index, factor) in factors.iter().enumerate() {
-            // Bit j of the factor adds the byte times x^j, modulo x^8 + x^4 + x^3 + x + 1 (4.2).
-            let mut product = state[column + (row + index) % 4].map(|bit| vec![bit]);
-            for power in 0..4 {
-                if factor >> power & 1 == 1 {
-                    terms.iter_mut().zip(&product).for_each(|(terms, bits)| terms.extend(bits));
-                }
-                product.rotate_right(1);
-                let carry = product[0].clone();
-                [1, 3, 4].into_iter().for_each(|bit| product[bit].extend(&carry));
+    let mut terms: Terms = Default::default();
+    for (row, factor) in factors.into_iter().enumerate() {
+        // Bit j of the factor adds the byte times x^j, modulo x^8 + x^4 + x^3 + x + 1 (4.2).
+        let mut product: Terms = std::array::from_fn(|bit| vec![(row, bit)]);
+        for power in 0..4 {
+            if factor >> power & 1 == 1 {
+                terms.iter_mut().zip(&product).for_each(|(terms, bits)| terms.extend(bits));
             }
+            product.rotate_right(1);
+            let carry = product[0].clone();
+            [1, 3, 4].into_iter().for_each(|bit| product[bit].extend(&carry));
         }
-        terms.map(|terms| table.sum(&terms))
+    }
+    terms
+}
+
+/// MixColumns, or its inverse (FIPS 197, 5.1.3 and 5.3.3).
+pub(crate) fn mix_columns(table: &mut impl Operations, state: &Block, inverse: bool) -> Block {
+    static TERMS: LazyLock<[Terms; 2]> = LazyLock::new(|| [mixing(false), mixing(true)]);
+    let mut terms = Vec::new();
+    std::array::from_fn(|place| {
+        let (column, first) = (place / 4 * 4, place % 4);
+        std::array::from_fn(|bit| {
+            let inputs = &TERMS[usize::from(inverse)][bit];
+            terms.clear();
+            terms.extend(inputs.iter().map(|(row, bit)| state[column + (first + row) % 4][*bit]));
+            table.sum(&terms)
+        })
     })
 }
 

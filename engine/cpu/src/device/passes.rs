@@ -105,7 +105,7 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
             kernel.encrypt_block(tweak_key, &mut first[0]);
             tweak::advance(&mut first[0], place.position);
             kernel.xts(key, encrypts, &mut first[0], data.into_span());
-            // No run of `make prove` shows what is left of the tweaks by the multiplications above.
+            // The multiplications above may leave parts of tweaks.
             stack::wipe::<4>();
         }
         _ => unreachable!("not a parallel pass"),

@@ -1,7 +1,8 @@
 //! Parts of a block as numbers: up to 16 bytes are loaded and stored without a call and without a loop over bytes.
 //!
 //! A number holds the bytes in little-endian order; its other bytes are zero. A copy is two overlapping words of the largest size
-//! that fits. No branch depends on anything but the length.
+//! that fits. Less than 8 bytes are shifted as a number of 64 bits, because a shift of 128 bits takes several instructions. No branch
+//! depends on anything but the length.
 
 /// Loads at most 16 bytes.
 ///
@@ -11,20 +12,22 @@
 #[inline(always)]
 pub(crate) unsafe fn load(ptr: *const u8, len: usize) -> u128 {
     macro_rules! words {
-        ($word:ty) => {{
+        ($word:ty, $number:ty) => {{
             let last = len - size_of::<$word>();
             // SAFETY: `len` is at least the size of a word, so both words lie inside the `len` bytes.
             let (a, b) = unsafe {
                 (ptr.cast::<$word>().read_unaligned(), ptr.add(last).cast::<$word>().read_unaligned())
             };
-            u128::from(<$word>::from_le(a)) | u128::from(<$word>::from_le(b)) << (8 * last)
+            u128::from(
+                <$number>::from(<$word>::from_le(a)) | <$number>::from(<$word>::from_le(b)) << (8 * last),
+            )
         }};
     }
     match len {
-        8.. => words!(u64),
-        4.. => words!(u32),
-        2.. => words!(u16),
-        1 => words!(u8),
+        8.. => words!(u64, u128),
+        4.. => words!(u32, u64),
+        2.. => words!(u16, u64),
+        1 => words!(u8, u64),
         0 => 0,
     }
 }
@@ -37,9 +40,9 @@ pub(crate) unsafe fn load(ptr: *const u8, len: usize) -> u128 {
 #[inline(always)]
 pub(crate) unsafe fn store(value: u128, ptr: *mut u8, len: usize) {
     macro_rules! words {
-        ($word:ty) => {{
+        ($word:ty, $number:ty) => {{
             let last = len - size_of::<$word>();
-            let (a, b) = (value as $word, (value >> (8 * last)) as $word);
+            let (a, b) = (value as $word, (value as $number >> (8 * last)) as $word);
             // SAFETY: `len` is at least the size of a word, so both words lie inside the `len` bytes.
             unsafe {
                 ptr.cast::<$word>().write_unaligned(a.to_le());
@@ -48,10 +51,10 @@ pub(crate) unsafe fn store(value: u128, ptr: *mut u8, len: usize) {
         }};
     }
     match len {
-        8.. => words!(u64),
-        4.. => words!(u32),
-        2.. => words!(u16),
-        1 => words!(u8),
+        8.. => words!(u64, u128),
+        4.. => words!(u32, u64),
+        2.. => words!(u16, u64),
+        1 => words!(u8, u64),
         0 => {}
     }
 }

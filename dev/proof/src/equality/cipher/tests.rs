@@ -65,7 +65,14 @@ fn the_definitions_have_the_results_of_the_reference() {
 }
 
 /// The differences between a message of the reference and the definition. The last byte of the tag is `tag[last] ^ change`.
-fn differences(aead: Aead, key: &[u8], iv: &[u8], len: usize, tag_len: usize, change: u8) -> Vec<String> {
+fn differences(
+    (aead, is_opened): (Aead, bool),
+    key: &[u8],
+    iv: &[u8],
+    len: usize,
+    tag_len: usize,
+    change: u8,
+) -> Vec<String> {
     let (aes, cipher) = (Aes::new(key), Cipher::new(&Symbols::default(), &public(key)));
     let (aad, plaintext) = (sample(len / 2, 6), sample(len, 7));
     let (ciphertext, mut tag) = match aead {
@@ -85,6 +92,7 @@ fn differences(aead: Aead, key: &[u8], iv: &[u8], len: usize, tag_len: usize, ch
     let [iv, aad, plaintext, ciphertext, tag] = [iv, &aad, &plaintext, &ciphertext, &tag].map(public);
     Sealed {
         aead,
+        is_opened,
         cipher: &cipher,
         key_len: key.len(),
         iv: &iv,
@@ -113,8 +121,10 @@ fn the_definitions_of_aeads_are_those_of_the_reference() {
         let key_lens: &[usize] = if aead == Aead::GcmSiv { &[16, 32] } else { &[16, 24, 32] };
         for key_len in key_lens {
             let (key, iv) = (sample(*key_len, 1), sample(iv_len, 5));
-            assert_eq!(differences(aead, &key, &iv, len, tag_len, 0), Vec::<String>::new());
-            assert_eq!(differences(aead, &key, &iv, len, tag_len, 0x40), ["the tag differs"]);
+            for form in [(aead, false), (aead, true)] {
+                assert_eq!(differences(form, &key, &iv, len, tag_len, 0), Vec::<String>::new());
+                assert_eq!(differences(form, &key, &iv, len, tag_len, 0x40), ["the tag differs"]);
+            }
         }
     }
 }
