@@ -38,6 +38,7 @@ impl ContextKey {
     ///
     /// # Errors
     /// The errors of [`ContextKey::new`].
+    #[inline(always)]
     pub(crate) fn replace(
         place: &mut Option<ContextKey>,
         resources: &Resources,

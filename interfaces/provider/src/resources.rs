@@ -115,6 +115,7 @@ impl Resources {
     ///
     /// # Errors
     /// [`Reason::SelfTest`]
+    #[inline]
     pub(crate) fn kernel(&self) -> Outcome<InlineKernel> {
         if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
     }

@@ -75,7 +75,8 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
 
     /// True if an IV may have this number of bytes.
     fn accepts_iv_len(len: usize) -> bool {
-        Self::AEAD.row().nonces.contains(len)
+        // A constant, so that the compiler unrolls the comparisons with the ranges.
+        const { Self::AEAD.row().nonces }.contains(len)
     }
 
     /// Called at the end of each successful init.

@@ -116,7 +116,7 @@ impl AeadMode for CcmMode {
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         let (tag, len) = param.octets_or_len()?;
-        if !Self::AEAD.row().tags.contains(len) {
+        if !const { Self::AEAD.row().tags }.contains(len) {
             return Err(Reason::TagLength);
         }
         if let Some(tag) = tag {
@@ -129,6 +129,7 @@ impl AeadMode for CcmMode {
         Ok(())
     }
 
+    #[inline(always)]
     fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
             Param::TlsAadPad => param.number(context.record_growth as u64),

@@ -32,26 +32,38 @@ pub(crate) struct GcmMode {
     pub(super) iv_counts: bool,
 }
 
+/// The key and the state of a separate computation of CTR.
+type Apart = Box<[(ContextKey, KeystreamAhead); 1]>;
+
 pub(crate) struct GcmKey {
     gcm: InlineGcm,
     /// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
-    /// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time.
-    apart: Option<(ContextKey, KeystreamAhead)>,
+    /// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time. It is in memory of its own,
+    /// because most contexts do not have it, and a key is moved when it is set.
+    apart: Option<Apart>,
     /// Number of messages under this key. A copy begins with [`MANY_MESSAGES`], because it has all powers of H.
     messages: u32,
 }
 
 impl GcmKey {
     /// The separate computation of CTR, if the settings allow it. If memory cannot be allocated, GCM works without it.
-    fn apart(instance: &Instance, key: &[u8]) -> Option<(ContextKey, KeystreamAhead)> {
+    fn apart(instance: &Instance, key: &[u8]) -> Option<Apart> {
         let may_be_apart = instance.keystream_pool.is_some() || instance.resources.device_is_named;
         let key = may_be_apart.then(|| ContextKey::new(&instance.resources, key, false));
-        Some((key?.ok()?, KeystreamAhead::new(Pass::Ctr32)))
+        GcmKey::boxed(key?.ok()?)
+    }
+
+    /// Allocates memory for the separate computation. The allocation of a `Vec` may fail; that of a `Box` would end the process.
+    fn boxed(key: ContextKey) -> Option<Apart> {
+        let mut apart = Vec::new();
+        apart.try_reserve_exact(1).ok()?;
+        apart.push((key, KeystreamAhead::new(Pass::Ctr32)));
+        apart.try_into().ok()
     }
 
     /// Ends the message: the keystream computed for it is dropped.
     fn stop(&mut self) {
-        self.apart.iter_mut().for_each(|(_, keystream)| keystream.stop());
+        self.apart.iter_mut().for_each(|apart| apart[0].1.stop());
     }
 }
 
@@ -63,6 +75,7 @@ impl AeadMode for GcmMode {
     const SETTABLE: Parameters = list!(IvLen Tag TlsAad TlsIvFixed TlsIvInv);
     const TAG_MAY_BE_CUT: bool = true;
 
+    #[inline(always)]
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key), messages: 0 })
@@ -71,7 +84,7 @@ impl AeadMode for GcmMode {
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // Keystream is not copied: the copy of the context computes its own keystream when needed.
-        let apart = key.apart.as_ref().map(|(key, _)| (key.clone(), KeystreamAhead::new(Pass::Ctr32)));
+        let apart = key.apart.as_ref().and_then(|apart| GcmKey::boxed(apart[0].0.clone()));
         Ok(|| GcmKey { gcm, apart, messages: MANY_MESSAGES })
     }
 
@@ -238,10 +251,10 @@ impl AeadContext<GcmMode> {
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
         let GcmKey { gcm, apart, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
         let instance = &self.common.instance;
-        let Some((key, keystream)) = apart
-            .as_mut()
+        let Some([(key, keystream)]) = apart
+            .as_deref_mut()
             // If no keystream is computed ahead, small updates use the kernel's fused loop of CTR and GHASH.
-            .filter(|(key, _)| instance.keystream_pool.is_some() || key.is_large(data.len()))
+            .filter(|[(key, _)]| instance.keystream_pool.is_some() || key.is_large(data.len()))
         else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };

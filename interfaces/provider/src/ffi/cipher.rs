@@ -34,7 +34,7 @@ enum Guard {
     /// process if a panic reaches the boundary of an `extern "C"` function. OpenSSL makes four calls for a message of one block, so guards
     /// would take a considerable part of its time. Short calls are:
     ///
-    /// - an update with output on at most [`MAX_UNGUARDED`] bytes, or bits if the context counts bits
+    /// - an update on at most [`MAX_UNGUARDED`] bytes, or bits if the context counts bits
     /// - an init without parameters that does not change the direction, and that either has no key, or has one that the kernel expands
     ///   without a copy on the stack (`Resources::leaves_keys` is false)
     /// - the final call
@@ -115,6 +115,20 @@ impl<C: Cipher> Context<C> {
         instance.resources.core.raise_entries(reason, reason.entries(algorithm.mode, at));
     }
 
+    /// Begins an update: counts it, if there is a trace, and returns the number of bytes of input. If there is a trace, all calls are guarded:
+    /// the comparison of `guard` lets the compiler remove the code for the trace from short calls.
+    #[inline(always)]
+    fn begin_update(&mut self, input: *const u8, len: usize) -> usize {
+        let Common { instance, algorithm, encrypts, .. } = self.cipher.common();
+        if self.guard != Guard::ShortCallsUnguarded
+            && let Some(trace) = &instance.resources.trace
+        {
+            // A call without input only sets the length of the message, so it is counted with 0 bytes.
+            trace.count(algorithm, *encrypts, if input.is_null() { 0 } else { len });
+        }
+        self.cipher.begin_update(len)
+    }
+
     /// Returns the status for OpenSSL: 1 for success, 0 for a failure. After a failure, puts the entries of the reason on the
     /// error stack.
     #[inline(always)]
@@ -163,16 +177,17 @@ unsafe fn call<C: Cipher>(
     context.to_status(outcome, at)
 }
 
-/// Runs a call that is always a short call. The macro contains the body twice, so that the compiler inlines it if it is not guarded.
+/// Runs a call that is a short call if a condition is true. The macro contains the body twice, so that the compiler inlines it if it is
+/// not guarded.
 macro_rules! short_call {
-    ($pointer:expr, $at:ident, |$context:ident| $body:expr) => {{
+    ($pointer:expr, $at:ident, $is_short:expr, |$context:ident| $body:expr) => {{
         // SAFETY: OpenSSL passes a context of this provider.
         let $context = unsafe { context::<C>($pointer) };
-        if $context.guard == Guard::ShortCallsUnguarded {
+        if $is_short && $context.guard == Guard::ShortCallsUnguarded {
             let outcome = $body;
             return $context.to_status(outcome, EntryPoint::$at);
         }
-        let body = |$context: &mut Context<C>| $body;
+        let body = move |$context: &mut Context<C>| $body;
         // SAFETY: as above. The first reference is no longer used.
         unsafe { call($pointer, EntryPoint::$at, body) }
     }};
@@ -183,14 +198,9 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         // SAFETY: OpenSSL passes the context of the provider, and tears it down after its last cipher, which the new context uses.
         let instance = unsafe { instance(provider) };
         let resources = &instance.resources;
-        let made = object::allocate(|| Context {
-            cipher: C::new(Common::new(instance, &ALGORITHMS[ID])),
-            guard: initial_guard::<C>(resources),
-        });
-        made.map(<*mut _>::cast).unwrap_or_else(|reason| {
-            resources.core.raise(reason, None);
-            null_mut()
-        })
+        let (common, guard) = (Common::new(instance, &ALGORITHMS[ID]), initial_guard::<C>(resources));
+        let made = object::allocate(|| Context { cipher: C::new(common), guard });
+        made.inspect_err(|reason| resources.core.raise(*reason, None)).map_or(null_mut(), <*mut _>::cast)
     })
 }
 
@@ -218,10 +228,7 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         if old.cipher.holds_text() {
             wipe_copies_of::<Context<C>>();
         }
-        copy.map(<*mut _>::cast).unwrap_or_else(|reason| {
-            old.raise(reason, EntryPoint::Copy);
-            null_mut()
-        })
+        copy.inspect_err(|reason| old.raise(*reason, EntryPoint::Copy)).map_or(null_mut(), <*mut _>::cast)
     })
 }
 
@@ -274,30 +281,47 @@ unsafe extern "C" fn update<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    // SAFETY: OpenSSL passes a context of this provider.
-    let context = unsafe { context::<C>(pointer) };
-    if len > MAX_UNGUARDED || context.guard != Guard::ShortCallsUnguarded || output.is_null() {
-        let body = move |context: &mut Context<C>| {
-            if output.is_null()
-                && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
-            {
-                // SAFETY: `written` is null or a valid place for the length.
-                return unsafe { return_len(outcome, written) };
-            }
-            let room = context.cipher.output_room(room, len);
-            // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
-            unsafe { process(context, C::update, output, written, room, input, len) }
-        };
-        // SAFETY: OpenSSL passes a context of this provider. The reference `context` is no longer used.
-        return unsafe { call(pointer, EntryPoint::Update, body) };
+    if output.is_null() {
+        // SAFETY: OpenSSL passes arguments that are valid for this function.
+        return unsafe { add_aad::<C>(pointer, written, input, len) };
     }
-    let room = context.cipher.output_room(room, len);
-    // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
-    let outcome = unsafe { Buffers::new(input, context.cipher.begin_update(len), output, room) }
-        .and_then(|data| context.cipher.update(data));
-    // SAFETY: `written` is null or a valid place for the length.
-    let outcome = unsafe { return_len(outcome, written) };
-    context.to_status(outcome, EntryPoint::Update)
+    short_call!(pointer, Update, len <= MAX_UNGUARDED, |context| {
+        let room = context.cipher.output_room(room, len);
+        // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others, and that `written` is null or a valid
+        // place for the length.
+        unsafe {
+            let data = Buffers::new(input, context.begin_update(input, len), output, room);
+            return_len(data.and_then(|data| context.cipher.update(data)), written)
+        }
+    })
+}
+
+/// Makes an update whose output pointer is null. It is a function of its own, so that the code for updates with output stays short.
+///
+/// # Safety
+/// The requirements of [`context`] and [`aad`]. `written` is null or a valid place for the length.
+#[inline(never)]
+unsafe fn add_aad<C: Cipher>(ptr: *mut c_void, written: *mut usize, input: *const u8, len: usize) -> c_int {
+    short_call!(ptr, Update, len <= MAX_UNGUARDED, |context| {
+        let queried = context.cipher.query_output_len(!input.is_null(), len);
+        // SAFETY: guaranteed by the caller.
+        unsafe { return_len(queried.unwrap_or_else(|| aad(context, input, len)), written) }
+    })
+}
+
+/// Processes additional data. If the input pointer is null, sets the length of the message.
+///
+/// # Safety
+/// `input` is null or valid for reads of `len` bytes (`len` bits if the context counts bits), which nothing else writes during the call.
+#[inline(always)]
+unsafe fn aad<C: Cipher>(context: &mut Context<C>, input: *const u8, len: usize) -> Outcome<usize> {
+    match context.begin_update(input, len) {
+        _ if input.is_null() => context.cipher.set_message_len(len)?,
+        bytes if bytes > isize::MAX as usize => return Err(Reason::Length),
+        // SAFETY: guaranteed by the caller.
+        bytes => context.cipher.aad(unsafe { slice::from_raw_parts(input, bytes) })?,
+    }
+    Ok(len)
 }
 
 unsafe extern "C" fn one_shot<C: Cipher>(
@@ -312,53 +336,17 @@ unsafe extern "C" fn one_shot<C: Cipher>(
         // SAFETY: OpenSSL passes arguments that are valid for this function.
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
-    let body = |context: &mut Context<C>| {
+    // SAFETY: as in `update`.
+    let body = |context: &mut Context<C>| unsafe {
+        if output.is_null() {
+            return return_len(aad(context, input, len), written);
+        }
+        let data = Buffers::new(input, context.begin_update(input, len), output, room);
         // As in the default provider, the returned length is the length of the input.
-        let step = |cipher: &mut C, data: Buffers<'_>| cipher.one_shot(data).map(|_| len);
-        // SAFETY: as in `update`.
-        unsafe { process(context, step, output, written, room, input, len) }
+        return_len(data.and_then(|data| context.cipher.one_shot(data)).map(|_| len), written)
     };
     // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, EntryPoint::OneShot, body) }
-}
-
-/// Runs a step on data, and completes the update. If the output pointer is null, the input is additional data. If both pointers
-/// are null, the update sets the length of the message.
-///
-/// # Safety
-/// `input` is null or valid for reads of `len` bytes (`len` bits if the context counts bits). `output` is null or valid for
-/// writes of `room` bytes. Nothing else accesses this memory during the call. `written` is null or a valid place for the
-/// length.
-unsafe fn process<C: Cipher>(
-    context: &mut Context<C>,
-    step: impl FnOnce(&mut C, Buffers<'_>) -> Outcome<usize>,
-    output: *mut u8,
-    written: *mut usize,
-    room: usize,
-    input: *const u8,
-    len: usize,
-) -> Outcome<()> {
-    let cipher = &mut context.cipher;
-    let bytes = cipher.begin_update(len);
-    // SAFETY: guaranteed by the caller.
-    let outcome = unsafe {
-        if !output.is_null() {
-            Buffers::new(input, bytes, output, room).and_then(|data| step(cipher, data))
-        } else if input.is_null() {
-            cipher.set_message_len(len).map(|()| len)
-        } else if bytes > isize::MAX as usize {
-            Err(Reason::Length)
-        } else {
-            cipher.aad(slice::from_raw_parts(input, bytes)).map(|()| len)
-        }
-    };
-    let Common { instance, algorithm, encrypts, .. } = cipher.common();
-    if let Some(trace) = &instance.resources.trace {
-        // A call without input only sets the length of the message, so it is counted with 0 bytes.
-        trace.count(algorithm, *encrypts, if input.is_null() { 0 } else { len });
-    }
-    // SAFETY: guaranteed by the caller.
-    unsafe { return_len(outcome, written) }
 }
 
 /// Writes the length of the output to `written`: 0 after a failure.
@@ -382,7 +370,7 @@ unsafe extern "C" fn finish<C: Cipher>(
 ) -> c_int {
     // If the output pointer is null, there is no output space, even if OpenSSL passes a size other than 0.
     let room = if output.is_null() { 0 } else { room };
-    short_call!(pointer, Final, |context| {
+    short_call!(pointer, Final, true, |context| {
         // SAFETY: OpenSSL's caller guarantees that the output is valid and not accessed by others.
         let data = unsafe { Buffers::new(output, 0, output, room) };
         let outcome = data.and_then(|data| context.cipher.finish(data));
@@ -393,14 +381,14 @@ unsafe extern "C" fn finish<C: Cipher>(
 }
 
 unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
-    short_call!(pointer, GetParams, |context| {
+    short_call!(pointer, GetParams, true, |context| {
         // SAFETY: OpenSSL passes null or a valid array.
         unsafe { iter_get_params(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
     })
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    short_call!(pointer, SetParams, |context| {
+    short_call!(pointer, SetParams, true, |context| {
         // SAFETY: OpenSSL passes null or a valid array.
         unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
     })

@@ -50,10 +50,7 @@ unsafe extern "C" fn import(
             (unsafe { &mut (*key).bytes })[..bytes.len()].copy_from_slice(bytes);
             Ok(key.cast())
         });
-        key.unwrap_or_else(|reason| {
-            instance.resources.core.raise(reason, None);
-            null_mut()
-        })
+        key.inspect_err(|reason| instance.resources.core.raise(*reason, None)).unwrap_or(null_mut())
     })
 }
 
