@@ -319,7 +319,7 @@ leak-test: tools-present-tests
 prove: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt
 
-## make prove-short       fewer lengths and keys, and 40 of the changes of prove-mutants
+## make prove-short       fewer lengths and keys, a limit of the instructions that no run executes, and 40 of the changes of prove-mutants
 prove-short: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt --short --unexecuted dev/proof/unexecuted.txt --mutants 40 --equivalent dev/proof/equivalent.txt
 

@@ -15,29 +15,44 @@ pub struct Coverage {
     pub all: usize,
     /// The addresses of the instructions that no run has executed, except panics.
     pub missed: Vec<u64>,
-    /// Number of instructions that no run has executed and from which each path ends in a panic. 0 for 64-bit Arm.
+    /// Number of instructions that no run has executed and from which each path ends in a panic or in cleanup after a panic. 0 for 64-bit
+    /// Arm.
     pub panics: usize,
 }
 
-/// The largest number of instructions that no run executes in each function whose name has the form of a pattern.
+/// The largest number of instructions that no run executes, in all functions whose name has the form of a pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// The text of the line of the list.
-    pub line: String,
     most: usize,
     pattern: String,
 }
 
-impl Limit {
-    /// True if the limit permits what no run has executed of a function.
-    pub fn permits(&self, function: &str, coverage: &Coverage) -> bool {
-        self.applies(function) && coverage.missed.len() <= self.most
+/// Compares instructions that no run has executed with limits. Each function belongs to the first limit whose pattern its name has. Returns a
+/// text for each function without a limit and each limit that is exceeded or belongs to no function, and a text for each limit that is too
+/// high.
+pub fn compare(functions: &BTreeMap<String, Coverage>, limits: &[Limit]) -> (Vec<String>, Vec<String>) {
+    let (mut faults, mut hints) = (Vec::new(), Vec::new());
+    let mut counts: Vec<(usize, &str)> = vec![(0, ""); limits.len()];
+    for (name, Coverage { missed, .. }) in
+        functions.iter().filter(|(_, coverage)| !coverage.missed.is_empty())
+    {
+        match limits.iter().position(|limit| known::matches(&limit.pattern, name)) {
+            Some(place) => counts[place] = (counts[place].0 + missed.len(), name),
+            None => faults.push(format!("no run executes {} instructions of {name}", missed.len())),
+        }
     }
-
-    /// True if the limit is for a function.
-    pub fn applies(&self, function: &str) -> bool {
-        known::matches(&self.pattern, function)
+    for (Limit { most, pattern }, (count, last)) in limits.iter().zip(counts) {
+        match count {
+            0 => faults
+                .push(format!("no function with instructions that no run executes has the name {pattern}")),
+            _ if count > *most => faults.push(format!(
+                "no run executes {count} instructions of {pattern} (limit {most}), the last of them in {last}"
+            )),
+            _ if count < *most => hints.push(format!("the limit {most} can be {count}: {pattern}")),
+            _ => {}
+        }
     }
+    (faults, hints)
 }
 
 /// Reads a list of limits. A line is `N: function`, in which `*` stands for any text of a name. Lines that start with `#` state reasons.
@@ -49,7 +64,7 @@ pub fn parse(text: &str) -> Result<Vec<Limit>, String> {
         .map(|line| {
             let parts = line.split_once(": ").and_then(|(most, name)| Some((most.parse().ok()?, name)));
             let (most, pattern) = parts.ok_or_else(|| format!("not `N: function`: {line}"))?;
-            Ok(Limit { line: line.into(), most, pattern: pattern.into() })
+            Ok(Limit { most, pattern: pattern.into() })
         })
         .collect()
 }
@@ -89,22 +104,22 @@ fn instructions(image: &Image, code: &[u8], start: u64) -> Vec<(u64, bool)> {
     all.iter().filter(|i| !is_filler(i)).map(|i| (i.ip(), panics.contains(&i.ip()))).collect()
 }
 
-/// The addresses from which each path ends in UD2, INT3 or the end of the function. The compiler writes one of these after a call that does
-/// not return.
+/// The addresses from which each path ends in UD2, in INT3, or in a call at the end of the function. A call that does not return is followed
+/// by one of these, or by code that leads to one of these. Cleanup after a panic is included if it ends in this way.
 fn panics(all: &[Instruction]) -> BTreeSet<u64> {
-    let mut found: BTreeSet<u64> = all.last().map(Instruction::next_ip).into_iter().collect();
+    let end = all.last().map(Instruction::next_ip);
+    let mut found = BTreeSet::new();
     loop {
         let before = found.len();
         for instruction in all.iter().rev() {
+            let next = instruction.next_ip();
             let is_panic = match instruction.flow_control() {
-                FlowControl::Exception | FlowControl::Interrupt => true,
-                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
-                    found.contains(&instruction.next_ip())
-                }
+                _ if matches!(instruction.mnemonic(), Mnemonic::Ud2 | Mnemonic::Int3) => true,
+                FlowControl::Call | FlowControl::IndirectCall => found.contains(&next) || Some(next) == end,
+                FlowControl::Next => found.contains(&next),
                 FlowControl::UnconditionalBranch => found.contains(&instruction.near_branch_target()),
                 FlowControl::ConditionalBranch => {
-                    found.contains(&instruction.next_ip())
-                        && found.contains(&instruction.near_branch_target())
+                    found.contains(&next) && found.contains(&instruction.near_branch_target())
                 }
                 _ => false,
             };

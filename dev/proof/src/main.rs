@@ -40,11 +40,11 @@ struct Options {
     /// Print the name of each run and, for the runs with values, the number of executed instructions
     #[arg(long)]
     runs: bool,
-    /// Print the instructions that no run has executed
+    /// Print the instructions that no run has executed, except those from which each path ends in a panic
     #[arg(long)]
     uncovered: bool,
-    /// A list of the largest numbers of instructions of kernels that no run executes. More are a failure
-    #[arg(long, value_name = "LIST")]
+    /// A list of the largest numbers of instructions that no run with fewer lengths executes. More are a failure
+    #[arg(long, value_name = "LIST", requires = "short", conflicts_with_all = ["only", "equality"])]
     unexecuted: Option<PathBuf>,
     /// After the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an instruction. It is a
     /// failure if a copy has no finding, unless the change has no effect in these runs or is in the list
@@ -137,7 +137,7 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_instructions: bool) {
         let sum = |of: fn(&Coverage) -> usize| -> usize { functions.values().map(of).sum() };
         let (all, missed, panics) = (sum(|f| f.all), sum(|f| f.missed.len()), sum(|f| f.panics));
         println!(
-            "{part}: no run has executed {missed} of {all} instructions, and {panics} that end in a panic"
+            "{part}: no run has executed {missed} of {all} instructions; {panics} others lead only to a panic"
         );
         if shows_instructions && part == "lockstep_cpu::" {
             for (name, Coverage { all, missed, .. }) in functions.iter().filter(|(_, f)| !f.missed.is_empty())
@@ -149,33 +149,13 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_instructions: bool) {
     }
 }
 
-/// Compares the instructions of kernels that no run has executed with the limits. Prints the functions with more instructions, and the limits
-/// without a function. Returns their number.
+/// Compares the instructions that no run has executed with the limits, and prints the differences. Returns the number of faults.
 fn check_coverage(image: &Image, outcome: &Outcome, limits: &[Limit]) -> usize {
-    let mut functions = BTreeMap::new();
-    for part in ["lockstep_cpu::vectors", "lockstep_cpu::soft"] {
-        functions.extend(coverage::of_functions(image, part, &outcome.visited));
-    }
-    functions.retain(|name, coverage| {
-        !coverage.missed.is_empty() && !name.starts_with("core::ptr::drop_in_place")
-    });
-    let is_permitted =
-        |(name, coverage): &(&String, &Coverage)| limits.iter().any(|limit| limit.permits(name, coverage));
-    let mut faults = 0;
-    for (name, Coverage { all, missed, .. }) in functions.iter().filter(|function| !is_permitted(function)) {
-        let places: Vec<String> = missed.iter().take(3).map(|address| image.place(*address)).collect();
-        println!(
-            "FOUND: no run executes {} of {all} instructions: {name}\n    {}",
-            missed.len(),
-            places.join(", ")
-        );
-        faults += 1;
-    }
-    for limit in limits.iter().filter(|limit| !functions.keys().any(|name| limit.applies(name))) {
-        println!("every instruction is executed, remove it from the list: {}", limit.line);
-        faults += 1;
-    }
-    faults
+    let functions = coverage::of_functions(image, "lockstep_cpu::", &outcome.visited);
+    let (faults, hints) = coverage::compare(&functions, limits);
+    faults.iter().for_each(|fault| println!("FOUND: {fault}"));
+    hints.iter().for_each(|hint| println!("{hint}"));
+    faults.len()
 }
 
 /// Prints the names of runs.

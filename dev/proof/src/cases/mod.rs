@@ -224,12 +224,12 @@ impl Outcome {
 /// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every third number of blocks
 /// only, because its code takes the most instructions. Every remainder of blocks after the last whole step still occurs, because the
 /// number of blocks in a step is a power of two. Each remainder of bytes occurs without a whole block and after one block, and, except for
-/// `cpu/soft`, after the last two whole blocks of the longest lengths.
+/// `cpu/soft`, after each of the two largest numbers of whole blocks.
 fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
     let is_soft = kernel.width.is_some();
     let is_short = |len: &usize| match len % 16 {
         0 => !is_soft || len.is_multiple_of(48) || *len == 16,
-        1 | 15 => *len < 80 && (!is_soft || *len < 32) || len + 20 > most,
+        1 | 15 => *len < 80 && (!is_soft || *len < 32) || len + if is_soft { 20 } else { 36 } > most,
         _ => *len < 32 || !is_soft && len + 36 > most,
     };
     (0..=most).step_by(unit).filter(|len| extent == Extent::Full || is_short(len)).collect()

@@ -13,20 +13,40 @@ fn only_instructions_on_paths_to_ud2_are_panics() {
         0xeb, 0xf7, // 14: jmp 7
         0x90, // 16: nop
         0x74, 0xed, // 17: je 0
-        0xe8, 0, 0, 0, 0, // 19: call 24
+        0xeb, 0xfe, // 19: jmp 19
+        0xff, 0xe0, // 21: jmp rax
+        0x06, 0x90, // 23: not an instruction
+        0x74, 0x07, // 25: je 34, a tail call of the function after this one
+        0xeb, 0xec, // 27: jmp 9
+        0xe8, 0, 0, 0, 0, // 29: call 34
     ];
     let image = Image::of_function(0x1000, &code);
     let visited = BTreeSet::from([0x1000]);
     let coverage = &of_functions(&image, "f", &visited)["f"];
-    assert_eq!(*coverage, Coverage { all: 9, missed: vec![0x1002, 0x1004, 0x1011], panics: 5 });
+    let missed = [2, 4, 17, 19, 21, 23, 25].map(|offset| 0x1000 + offset).to_vec();
+    assert_eq!(*coverage, Coverage { all: 14, missed, panics: 6 });
 }
 
 #[test]
-fn a_limit_is_the_largest_number_of_a_function() {
-    let limits = parse("# a reason\n\n2: a::*::b\n").expect("a list");
-    let coverage = |missed: usize| Coverage { all: 9, missed: vec![0; missed], panics: 0 };
-    assert!(limits[0].permits("a::x::b", &coverage(2)));
-    assert!(!limits[0].permits("a::x::b", &coverage(3)));
-    assert!(!limits[0].permits("a::x::c", &coverage(1)));
+fn each_function_belongs_to_one_limit() {
+    let functions = |all: &[(&str, usize)]| -> BTreeMap<String, Coverage> {
+        let coverage = |missed| Coverage { all: 9, missed: vec![0; missed], panics: 0 };
+        all.iter().map(|(name, missed)| (name.to_string(), coverage(*missed))).collect()
+    };
+    let limits = parse("# a reason\n\n3: a::*::b\n1: a::*\n").expect("a list");
+    let right = functions(&[("a::x::b", 2), ("a::y::b", 1), ("a::z", 1), ("c", 0)]);
+    assert_eq!(compare(&right, &limits), (vec![], vec![]));
+    let (faults, hints) = compare(&functions(&[("a::x::b", 4), ("c", 1)]), &limits);
+    assert_eq!(hints, Vec::<String>::new());
+    assert_eq!(
+        faults,
+        [
+            "no run executes 1 instructions of c",
+            "no run executes 4 instructions of a::*::b (limit 3), the last of them in a::x::b",
+            "no function with instructions that no run executes has the name a::*"
+        ]
+    );
+    let (faults, hints) = compare(&functions(&[("a::x::b", 1), ("a::z", 1)]), &limits);
+    assert_eq!((faults, hints), (vec![], vec!["the limit 3 can be 1: a::*::b".to_string()]));
     assert_eq!(parse("x: a").expect_err("no number"), "not `N: function`: x: a");
 }

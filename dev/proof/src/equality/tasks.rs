@@ -61,8 +61,11 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
     let all = shapes(prover.group, prover.extent);
     // Of the tasks with a single message, only the first eight shapes and every fourth shape of the list are proved. For fused AEADs, the
     // tasks in which all messages share a key, and those with as many messages as tasks of mixed keys, are left out, because they take long.
+    // So are the tasks of CBC whose messages have at least 128 blocks.
     let is_fused = matches!(prover.group.operation, Operation::Fused(_));
+    let is_long = |lens: &[usize]| !is_fused && lens.iter().any(|len| *len >= 16 * 128);
     let shapes = all.into_iter().enumerate().filter(|(index, lens)| match lens.len() {
+        _ if is_long(lens) => false,
         1 => *index < 8 || index % 4 == 0,
         MIXED | SHARED => !is_fused,
         _ => true,

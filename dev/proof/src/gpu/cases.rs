@@ -106,11 +106,16 @@ impl Case {
     }
 
     /// Returns the input block and the result of the cipher by the definition. For CTR, the input is the state before round 3.
-    fn output(&self, expressions: &mut Expressions, keys: &[Block]) -> (Block, Block) {
+    fn output(
+        &self,
+        expressions: &mut Expressions,
+        keys: &[Block],
+        decryption_keys: &[Block],
+    ) -> (Block, Block) {
         let block: Block = std::array::from_fn(|_| expressions.input(true));
         let output = match self.pass {
             Pass::EcbEncrypt => definition::encrypt(expressions, keys, &block),
-            Pass::EcbDecrypt => decrypt(expressions, keys, &block),
+            Pass::EcbDecrypt => definition::decrypt(expressions, decryption_keys, &block),
             Pass::Ctr | Pass::Ctr32 => {
                 definition::encrypt_rounds(expressions, keys, block, 3..=keys.len() - 1)
             }
@@ -135,14 +140,15 @@ impl Case {
             let round_keys: Vec<Block> = (0..=self.key_bits / 32 + 6)
                 .map(|_| std::array::from_fn(|_| expressions.input(false)))
                 .collect();
-            let schedule = schedule(expressions, &round_keys);
+            let decryption_keys = definition::decryption_keys(expressions, &round_keys);
+            let schedule = schedule(&round_keys, &decryption_keys);
             schedules.extend(owned_bytes(expressions, &schedule, 0));
-            let (block, output) = self.output(expressions, &round_keys);
+            let (block, output) = self.output(expressions, &round_keys, &decryption_keys);
             if !self.is_counting() {
                 // The blocks of a tile that are not in the message are zeros.
                 let zeros = [Symbols::constant(0); 16];
                 match self.pass {
-                    Pass::EcbDecrypt => decrypt(expressions, &round_keys, &zeros),
+                    Pass::EcbDecrypt => definition::decrypt(expressions, &decryption_keys, &zeros),
                     _ => definition::encrypt(expressions, &round_keys, &zeros),
                 };
             }
@@ -212,16 +218,10 @@ impl Case {
     }
 }
 
-/// The inverse cipher by the definition.
-fn decrypt(expressions: &mut Expressions, round_keys: &[Block], block: &Block) -> Block {
-    let keys = definition::decryption_keys(expressions, round_keys);
-    definition::decrypt(expressions, &keys, block)
-}
-
 /// The schedule in memory: the round keys for encryption, then those for decryption in the order of use.
-fn schedule(expressions: &mut Expressions, round_keys: &[Block]) -> Vec<[Expr; 8]> {
-    let decryption = definition::decryption_keys(expressions, round_keys);
-    [round_keys, &decryption.into_iter().rev().collect::<Vec<_>>()].concat().into_flattened()
+fn schedule(round_keys: &[Block], decryption_keys: &[Block]) -> Vec<[Expr; 8]> {
+    let in_order_of_use: Vec<Block> = decryption_keys.iter().rev().copied().collect();
+    [round_keys, &in_order_of_use].concat().into_flattened()
 }
 
 /// Runs the key expansion of as many keys as a warp has lanes, and compares the schedules with the definition.
@@ -230,7 +230,7 @@ pub(super) fn expand(kernel: &Kernel, run: &mut Run, key_bits: usize) -> Result<
     let mut memory = Memory::default();
     let key: Vec<[Expr; 8]> = (0..key_bits / 8).map(|_| expressions.input(true)).collect();
     let round_keys = definition::round_keys(expressions, &key);
-    let schedule = schedule(expressions, &round_keys);
+    let schedule = schedule(&round_keys, &definition::decryption_keys(expressions, &round_keys));
     let (mut keys, mut right) = (Vec::new(), Vec::new());
     for owner in 1..=LANES as u32 {
         keys.extend(owned_bytes(expressions, &key, owner));

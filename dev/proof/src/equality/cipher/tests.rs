@@ -64,18 +64,19 @@ fn the_definitions_have_the_results_of_the_reference() {
     }
 }
 
-/// The differences between a message of the reference and the definition. The last byte of the tag is `tag[last] ^ change`.
+/// The differences between a message of the reference and the definition. The first byte of the output and the last byte of the
+/// tag are changed by `changes`.
 fn differences(
     (aead, is_opened): (Aead, bool),
     key: &[u8],
     iv: &[u8],
     len: usize,
     tag_len: usize,
-    change: u8,
+    changes: [u8; 2],
 ) -> Vec<String> {
     let (aes, cipher) = (Aes::new(key), Cipher::new(&Symbols::default(), &public(key)));
-    let (aad, plaintext) = (sample(len / 2, 6), sample(len, 7));
-    let (ciphertext, mut tag) = match aead {
+    let (aad, mut plaintext) = (sample(len / 2, 6), sample(len, 7));
+    let (mut ciphertext, mut tag) = match aead {
         Aead::Ocb => ocb::seal(&aes, iv, &aad, &plaintext, tag_len),
         Aead::Gcm => {
             let (ciphertext, tag) = gcm::seal(&aes, iv, &aad, &plaintext);
@@ -88,7 +89,9 @@ fn differences(
         }
     };
     let received = public(&tag);
-    tag[tag_len - 1] ^= change;
+    tag[tag_len - 1] ^= changes[1];
+    let output = if is_opened { &mut plaintext } else { &mut ciphertext };
+    output.iter_mut().take(1).for_each(|byte| *byte ^= changes[0]);
     let [iv, aad, plaintext, ciphertext, tag] = [iv, &aad, &plaintext, &ciphertext, &tag].map(public);
     Sealed {
         aead,
@@ -122,8 +125,13 @@ fn the_definitions_of_aeads_are_those_of_the_reference() {
         for key_len in key_lens {
             let (key, iv) = (sample(*key_len, 1), sample(iv_len, 5));
             for form in [(aead, false), (aead, true)] {
-                assert_eq!(differences(form, &key, &iv, len, tag_len, 0), Vec::<String>::new());
-                assert_eq!(differences(form, &key, &iv, len, tag_len, 0x40), ["the tag differs"]);
+                let of = |changes| differences(form, &key, &iv, len, tag_len, changes);
+                assert_eq!(of([0, 0]), Vec::<String>::new());
+                assert_eq!(of([0, 0x40]), ["the tag differs"]);
+                if len > 0 {
+                    let what = if form.1 { "plaintext" } else { "ciphertext" };
+                    assert_eq!(of([1, 0])[0], format!("1 of {len} bytes of the {what} differ, from byte 0"));
+                }
             }
         }
     }
