@@ -51,10 +51,10 @@ pub(crate) struct GcmKey {
 
 impl GcmKey {
     /// Makes the separate computation of CTR, if the settings require it.
+    #[inline(always)]
     fn new_ctr(instance: &Instance, key: &[u8]) -> Outcome<Option<Box<Object<SeparateCtr>>>> {
         let is_separate = instance.keystream_pool.is_some() || instance.resources.device_is_named;
-        let key = is_separate.then(|| ContextKey::new(&instance.resources, key, false)).transpose()?;
-        key.map(GcmKey::ctr_with).transpose()
+        is_separate.then(|| GcmKey::ctr_with(ContextKey::new(&instance.resources, key, false)?)).transpose()
     }
 
     fn ctr_with(key: ContextKey) -> Outcome<Box<Object<SeparateCtr>>> {
@@ -81,6 +81,7 @@ impl AeadMode for GcmMode {
         Ok(GcmKey { gcm, ctr: GcmKey::new_ctr(instance, key)?, messages: 0 })
     }
 
+    #[inline(always)]
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // Keystream is not copied: the copy of the context computes its own keystream when needed.
@@ -248,20 +249,19 @@ impl AeadContext<GcmMode> {
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
         let GcmKey { gcm, ctr, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
-        let instance = &self.common.instance;
+        let Instance { resources, keystream_pool } = self.common.instance;
         // If no keystream is computed ahead, small updates use the kernel's fused loop of CTR and GHASH.
-        let is_separate = |key: &ContextKey| instance.keystream_pool.is_some() || key.is_large(data.len());
-        let Some(ctr) = ctr.as_mut().filter(|ctr| is_separate(&ctr.0.key)) else {
+        let is_used = |ctr: &&mut SeparateCtr| keystream_pool.is_some() || ctr.key.is_large(data.len());
+        let Some(SeparateCtr { key, keystream }) = ctr.as_mut().map(|ctr| &mut *ctr.0).filter(is_used) else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };
-        let SeparateCtr { key, keystream } = &mut *ctr.0;
-        let key = key.with(&instance.resources);
+        let key = key.with(resources);
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
             let span = data.reborrow().into_span();
             gcm.update_by(
                 span,
-                Some(&mut |counter, blocks, is_data| match &instance.keystream_pool {
+                Some(&mut |counter, blocks, is_data| match keystream_pool {
                     _ if is_data && key.key.is_large(blocks.len()) => {
                         key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
                     }

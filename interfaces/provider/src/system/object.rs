@@ -42,12 +42,11 @@ impl<T> Drop for Object<T> {
     fn drop(&mut self) {
         // SAFETY: the value is dropped once, and not used again.
         unsafe { ManuallyDrop::drop(&mut self.0) };
-        let memory = (&raw mut self.0).cast::<u8>();
         // The fields of the value have wiped themselves. Bytes that belong to no field, for example the unused bytes of the smaller
         // variants of an enum, may still hold old contents of the stack from which the value was moved here.
         // SAFETY: the memory has the size of the value.
-        unsafe { memory.write_bytes(0, size_of::<T>()) };
+        unsafe { (&raw mut self.0).write_bytes(0, 1) };
         // This call makes the compiler assume that the memory is read, so the compiler keeps the writes.
-        std::hint::black_box(memory);
+        std::hint::black_box(self);
     }
 }
