@@ -172,8 +172,9 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         true
     }
 
-    /// Begins an update: called before [`Cipher::update`], [`Cipher::one_shot`] and [`Cipher::aad`] with the length that OpenSSL passes.
-    /// Returns the number of bytes of input. If OpenSSL counts bits, the context stores the number of bits for the update.
+    /// Begins an update: called before [`Cipher::update`], [`Cipher::one_shot`], [`Cipher::aad`] and [`Cipher::set_message_len`] with the
+    /// length that OpenSSL passes. Returns the number of bytes of input. If OpenSSL counts bits, the context stores the number of bits for
+    /// the update.
     #[inline(always)]
     fn begin_update(&mut self, len: usize) -> usize {
         len

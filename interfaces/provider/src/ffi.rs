@@ -5,7 +5,6 @@
 //! | `provider` | the entry point and the functions of the provider itself |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //! | `skey` | symmetric key objects |
-//! | `object` | allocation and freeing of contexts and key objects |
 //! | `guard` | conversion of panics to errors |
 //! | `table` | the tables that OpenSSL reads |
 //!
@@ -14,7 +13,6 @@
 
 mod cipher;
 mod guard;
-mod object;
 pub(crate) mod provider;
 mod skey;
 mod table;

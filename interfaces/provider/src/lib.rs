@@ -17,7 +17,7 @@
 //! | `resources` | the settings, devices and trace that all contexts of an instance share |
 //! | `trace` | the trace: counters of calls and bytes, and the file for them |
 //! | `libcrypto` | the interface between a provider and libcrypto: parameters, buffers, error stack |
-//! | `system` | files, forks and threads in the program's process |
+//! | `system` | files, forks, threads and memory in the program's process |
 //! | `settings` | the configuration |
 //! | `report` | the entries of the error stack after a failure |
 //! | `reason` | errors |

@@ -175,9 +175,7 @@ impl Resources {
 
     /// Writes a failure to the trace, if there is a trace.
     pub(crate) fn trace_failure(&self, what: &str) {
-        if let Some(trace) = &self.trace {
-            trace.write_failure(what);
-        }
+        self.trace.iter().for_each(|trace| trace.write_failure(what));
     }
 
     /// If a device is named, reports that the CPU does work of the named device. The report is made once in each process: in

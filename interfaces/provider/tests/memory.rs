@@ -212,7 +212,13 @@ fn message(
         let written = update(&mut context, &mut place, &input[..piece])?;
         output.extend(&place[..written]);
     }
-    let mut copy = step(provider, remedy, || context.duplicate())?;
+    let duplicate = || {
+        let denied = STATE.get().denied;
+        let copy = context.duplicate();
+        assert!(copy.is_err() || STATE.get().denied == denied, "{mode}: the copy lacks a part");
+        copy
+    };
+    let mut copy = step(provider, remedy, duplicate)?;
     let common = output.len();
     for context in [&mut context, &mut copy] {
         output.truncate(common);

@@ -176,6 +176,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         &self.common
     }
 
+    #[inline(always)]
     fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
         let key = self.key.as_ref().map(M::duplicate_key).transpose()?;
         Ok(|| AeadContext { common: self.common.clone(), key: key.map(|key| key()), ..*self })

@@ -12,6 +12,7 @@ use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::libcrypto::{Buffers, GetParam, Param, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
+use crate::system::object::{self, Object};
 use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
@@ -32,38 +33,37 @@ pub(crate) struct GcmMode {
     pub(super) iv_counts: bool,
 }
 
-/// The key and the state of a separate computation of CTR.
-type Apart = Box<[(ContextKey, KeystreamAhead); 1]>;
+/// A computation of the CTR part of GCM that is separate from GHASH: by a named device, or ahead.
+struct SeparateCtr {
+    /// The same key, expanded a second time, because this computation needs round keys in another form than [`InlineGcm`].
+    key: ContextKey,
+    keystream: KeystreamAhead,
+}
 
 pub(crate) struct GcmKey {
     gcm: InlineGcm,
-    /// The key and the state of CTR, if the CTR part of GCM is computed separately: by a named device, or ahead. This computation
-    /// needs round keys in another form than [`InlineGcm`], so the key is expanded a second time. It is in memory of its own,
-    /// because most contexts do not have it, and a key is moved when it is set.
-    apart: Option<Apart>,
+    /// `None` if no device is named and no keystream is computed ahead, as in most contexts. It is in memory of its own, so that these
+    /// contexts have no unused memory for it.
+    ctr: Option<Box<Object<SeparateCtr>>>,
     /// Number of messages under this key. A copy begins with [`MANY_MESSAGES`], because it has all powers of H.
     messages: u32,
 }
 
 impl GcmKey {
-    /// The separate computation of CTR, if the settings allow it. If memory cannot be allocated, GCM works without it.
-    fn apart(instance: &Instance, key: &[u8]) -> Option<Apart> {
-        let may_be_apart = instance.keystream_pool.is_some() || instance.resources.device_is_named;
-        let key = may_be_apart.then(|| ContextKey::new(&instance.resources, key, false));
-        GcmKey::boxed(key?.ok()?)
+    /// Makes the separate computation of CTR, if the settings require it.
+    #[inline(always)]
+    fn new_ctr(instance: &Instance, key: &[u8]) -> Outcome<Option<Box<Object<SeparateCtr>>>> {
+        let is_separate = instance.keystream_pool.is_some() || instance.resources.device_is_named;
+        is_separate.then(|| GcmKey::ctr_with(ContextKey::new(&instance.resources, key, false)?)).transpose()
     }
 
-    /// Allocates memory for the separate computation. The allocation of a `Vec` may fail; that of a `Box` would end the process.
-    fn boxed(key: ContextKey) -> Option<Apart> {
-        let mut apart = Vec::new();
-        apart.try_reserve_exact(1).ok()?;
-        apart.push((key, KeystreamAhead::new(Pass::Ctr32)));
-        apart.try_into().ok()
+    fn ctr_with(key: ContextKey) -> Outcome<Box<Object<SeparateCtr>>> {
+        object::allocate(|| SeparateCtr { key, keystream: KeystreamAhead::new(Pass::Ctr32) })
     }
 
     /// Ends the message: the keystream computed for it is dropped.
     fn stop(&mut self) {
-        self.apart.iter_mut().for_each(|apart| apart[0].1.stop());
+        self.ctr.iter_mut().for_each(|ctr| ctr.0.keystream.stop());
     }
 }
 
@@ -78,21 +78,20 @@ impl AeadMode for GcmMode {
     #[inline(always)]
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        Ok(GcmKey { gcm, apart: GcmKey::apart(instance, key), messages: 0 })
+        Ok(GcmKey { gcm, ctr: GcmKey::new_ctr(instance, key)?, messages: 0 })
     }
 
+    #[inline(always)]
     fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
         let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // Keystream is not copied: the copy of the context computes its own keystream when needed.
-        let apart = key.apart.as_ref().and_then(|apart| GcmKey::boxed(apart[0].0.clone()));
-        Ok(|| GcmKey { gcm, apart, messages: MANY_MESSAGES })
+        let ctr = key.ctr.as_ref().map(|ctr| GcmKey::ctr_with(ctr.0.key.clone())).transpose()?;
+        Ok(|| GcmKey { gcm, ctr, messages: MANY_MESSAGES })
     }
 
-    fn set_key(GcmKey { gcm, apart, messages }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
-        (*apart, *messages) = (None, 0);
-        let is_set = gcm.set_key(key);
-        *apart = is_set.then(|| GcmKey::apart(instance, key)).flatten();
-        is_set
+    fn set_key(GcmKey { gcm, ctr, messages }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
+        (*ctr, *messages) = (None, 0);
+        gcm.set_key(key) && GcmKey::new_ctr(instance, key).map(|new| *ctr = new).is_ok()
     }
 
     /// OpenSSL's limit applies, which is smaller than the limit of GCM.
@@ -249,22 +248,20 @@ impl AeadContext<GcmMode> {
     /// continue.
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
-        let GcmKey { gcm, apart, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
-        let instance = &self.common.instance;
-        let Some([(key, keystream)]) = apart
-            .as_deref_mut()
-            // If no keystream is computed ahead, small updates use the kernel's fused loop of CTR and GHASH.
-            .filter(|[(key, _)]| instance.keystream_pool.is_some() || key.is_large(data.len()))
-        else {
+        let GcmKey { gcm, ctr, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
+        let Instance { resources, keystream_pool } = self.common.instance;
+        // If no keystream is computed ahead, small updates use the kernel's fused loop of CTR and GHASH.
+        let is_used = |ctr: &&mut SeparateCtr| keystream_pool.is_some() || ctr.key.is_large(data.len());
+        let Some(SeparateCtr { key, keystream }) = ctr.as_mut().map(|ctr| &mut *ctr.0).filter(is_used) else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };
-        let key = key.with(&instance.resources);
+        let key = key.with(resources);
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
             let span = data.reborrow().into_span();
             gcm.update_by(
                 span,
-                Some(&mut |counter, blocks, is_data| match &instance.keystream_pool {
+                Some(&mut |counter, blocks, is_data| match keystream_pool {
                     _ if is_data && key.key.is_large(blocks.len()) => {
                         key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
                     }

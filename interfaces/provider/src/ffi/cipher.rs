@@ -6,7 +6,6 @@ use std::ptr::null_mut;
 use std::slice;
 
 use super::guard::guarded;
-use super::object;
 use super::table::{self, END_OF_TABLE, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Cbc, Ccm, Cipher, Common, Ctr, Cts, Ecb, Feedback, Gcm, GcmSiv, Ocb, Siv, Wrap, Xts};
@@ -16,6 +15,7 @@ use crate::libcrypto::types::{Dispatch, OsslParam};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 use crate::resources::Resources;
+use crate::system::object;
 use crate::system::stack::{run_and_wipe, wipe_copies_of};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
@@ -34,7 +34,8 @@ enum Guard {
     /// process if a panic reaches the boundary of an `extern "C"` function. OpenSSL makes four calls for a message of one block, so guards
     /// would take a considerable part of its time. Short calls are:
     ///
-    /// - an update on at most [`MAX_UNGUARDED`] bytes, or bits if the context counts bits
+    /// - an update with a length of at most [`MAX_UNGUARDED`] (bytes, or bits for CFB1 with `use-bits`), whether it processes data,
+    ///   processes additional data, sets the length of the message, or queries the length of the output
     /// - an init without parameters that does not change the direction, and that either has no key, or has one that the kernel expands
     ///   without a copy on the stack (`Resources::leaves_keys` is false)
     /// - the final call
@@ -101,7 +102,7 @@ dispatch_tables! {
 /// Returns the context to which a pointer of OpenSSL points.
 ///
 /// # Safety
-/// `context` was returned by [`object::allocate`] with the same `C`, has not been freed, and is used by one caller at a time.
+/// `context` comes from an object of [`object::allocate`] with the same `C`, has not been freed, and is used by one caller at a time.
 #[inline(always)]
 unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
     // SAFETY: guaranteed by the caller.
@@ -115,35 +116,49 @@ impl<C: Cipher> Context<C> {
         instance.resources.core.raise_entries(reason, reason.entries(algorithm.mode, at));
     }
 
-    /// Begins an update: counts it, if there is a trace, and returns the number of bytes of input. If there is a trace, all calls are guarded:
-    /// the comparison of `guard` lets the compiler remove the code for the trace from short calls.
+    /// Begins an update: counts it, if there is a trace, and returns the number of bytes of input. If there is a trace, all calls are
+    /// guarded, and `guard` is [`Guard::Broken`] during a guarded call. The comparison of `guard` therefore lets the compiler remove the
+    /// code for the trace from short calls.
     #[inline(always)]
     fn begin_update(&mut self, input: *const u8, len: usize) -> usize {
+        let bytes = self.cipher.begin_update(len);
         let Common { instance, algorithm, encrypts, .. } = self.cipher.common();
         if self.guard != Guard::ShortCallsUnguarded
             && let Some(trace) = &instance.resources.trace
         {
             // A call without input only sets the length of the message, so it is counted with 0 bytes.
-            trace.count(algorithm, *encrypts, if input.is_null() { 0 } else { len });
+            trace.count(algorithm, *encrypts, if input.is_null() { 0 } else { bytes });
         }
-        self.cipher.begin_update(len)
+        bytes
+    }
+
+    /// Processes additional data, or sets the length of the message if the input pointer is null. Returns `len`.
+    ///
+    /// # Safety
+    /// `input` is null or valid for reads of `len` bytes (`len` bits if the context counts bits), which nothing else writes during the call.
+    #[inline(always)]
+    unsafe fn process_without_output(&mut self, input: *const u8, len: usize) -> Outcome<usize> {
+        let bytes = self.begin_update(input, len);
+        let outcome = if input.is_null() {
+            self.cipher.set_message_len(len)
+        } else if bytes > isize::MAX as usize {
+            Err(Reason::Length)
+        } else {
+            // SAFETY: guaranteed by the caller.
+            self.cipher.aad(unsafe { slice::from_raw_parts(input, bytes) })
+        };
+        outcome.map(|()| len)
     }
 
     /// Returns the status for OpenSSL: 1 for success, 0 for a failure. After a failure, puts the entries of the reason on the
     /// error stack.
     #[inline(always)]
     fn to_status(&self, outcome: Outcome<()>, at: EntryPoint) -> c_int {
-        match outcome {
-            Ok(()) => 1,
-            Err(reason) => {
-                self.raise(reason, at);
-                0
-            }
-        }
+        c_int::from(outcome.inspect_err(|reason| self.raise(*reason, at)).is_ok())
     }
 }
 
-/// Maximum length of an update that is not guarded against panics.
+/// Maximum length of an update that is a short call ([`Guard::ShortCallsUnguarded`]).
 const MAX_UNGUARDED: usize = 256;
 
 /// The guard of a new context. An update of [`MAX_UNGUARDED`] bytes may also process a buffered block.
@@ -200,7 +215,8 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let resources = &instance.resources;
         let (common, guard) = (Common::new(instance, &ALGORITHMS[ID]), initial_guard::<C>(resources));
         let made = object::allocate(|| Context { cipher: C::new(common), guard });
-        made.inspect_err(|reason| resources.core.raise(*reason, None)).map_or(null_mut(), <*mut _>::cast)
+        made.inspect_err(|reason| resources.core.raise(*reason, None))
+            .map_or(null_mut(), |made| Box::into_raw(made).cast())
     })
 }
 
@@ -228,7 +244,8 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         if old.cipher.holds_text() {
             wipe_copies_of::<Context<C>>();
         }
-        copy.inspect_err(|reason| old.raise(*reason, EntryPoint::Copy)).map_or(null_mut(), <*mut _>::cast)
+        copy.inspect_err(|reason| old.raise(*reason, EntryPoint::Copy))
+            .map_or(null_mut(), |copy| Box::into_raw(copy).cast())
     })
 }
 
@@ -283,7 +300,7 @@ unsafe extern "C" fn update<C: Cipher>(
 ) -> c_int {
     if output.is_null() {
         // SAFETY: OpenSSL passes arguments that are valid for this function.
-        return unsafe { add_aad::<C>(pointer, written, input, len) };
+        return unsafe { update_without_output::<C>(pointer, written, input, len) };
     }
     short_call!(pointer, Update, len <= MAX_UNGUARDED, |context| {
         let room = context.cipher.output_room(room, len);
@@ -299,29 +316,19 @@ unsafe extern "C" fn update<C: Cipher>(
 /// Makes an update whose output pointer is null. It is a function of its own, so that the code for updates with output stays short.
 ///
 /// # Safety
-/// The requirements of [`context`] and [`aad`]. `written` is null or a valid place for the length.
+/// The requirements of [`context`] and [`Context::process_without_output`]. `written` is null or a valid place for the length.
 #[inline(never)]
-unsafe fn add_aad<C: Cipher>(ptr: *mut c_void, written: *mut usize, input: *const u8, len: usize) -> c_int {
-    short_call!(ptr, Update, len <= MAX_UNGUARDED, |context| {
+unsafe fn update_without_output<C: Cipher>(
+    pointer: *mut c_void,
+    written: *mut usize,
+    input: *const u8,
+    len: usize,
+) -> c_int {
+    short_call!(pointer, Update, len <= MAX_UNGUARDED, |context| {
         let queried = context.cipher.query_output_len(!input.is_null(), len);
         // SAFETY: guaranteed by the caller.
-        unsafe { return_len(queried.unwrap_or_else(|| aad(context, input, len)), written) }
+        unsafe { return_len(queried.unwrap_or_else(|| context.process_without_output(input, len)), written) }
     })
-}
-
-/// Processes additional data. If the input pointer is null, sets the length of the message.
-///
-/// # Safety
-/// `input` is null or valid for reads of `len` bytes (`len` bits if the context counts bits), which nothing else writes during the call.
-#[inline(always)]
-unsafe fn aad<C: Cipher>(context: &mut Context<C>, input: *const u8, len: usize) -> Outcome<usize> {
-    match context.begin_update(input, len) {
-        _ if input.is_null() => context.cipher.set_message_len(len)?,
-        bytes if bytes > isize::MAX as usize => return Err(Reason::Length),
-        // SAFETY: guaranteed by the caller.
-        bytes => context.cipher.aad(unsafe { slice::from_raw_parts(input, bytes) })?,
-    }
-    Ok(len)
 }
 
 unsafe extern "C" fn one_shot<C: Cipher>(
@@ -339,7 +346,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
     // SAFETY: as in `update`.
     let body = |context: &mut Context<C>| unsafe {
         if output.is_null() {
-            return return_len(aad(context, input, len), written);
+            return return_len(context.process_without_output(input, len), written);
         }
         let data = Buffers::new(input, context.begin_update(input, len), output, room);
         // As in the default provider, the returned length is the length of the input.

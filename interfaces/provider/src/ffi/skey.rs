@@ -10,12 +10,12 @@ use std::ptr::null_mut;
 use zeroize::Zeroizing;
 
 use super::guard::guarded;
-use super::object;
 use super::table::key::{self, Callback};
 use super::table::{END_OF_TABLE, instance};
 use crate::libcrypto::param::{END, Param, iter_set_params, list};
 use crate::libcrypto::types::{Dispatch, OsslParam, SKEYMGMT_SELECT_SECRET_KEY};
 use crate::reason::Reason;
+use crate::system::object;
 
 /// An AES key of 16, 24 or 32 bytes; wiped when it is freed.
 struct SecretKey {
@@ -45,10 +45,9 @@ unsafe extern "C" fn import(
             if !matches!(bytes.len(), 16 | 24 | 32) {
                 return Err(Reason::KeyLength);
             }
-            let key = object::allocate(|| SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() })?;
-            // SAFETY: the key has just been allocated.
-            (unsafe { &mut (*key).bytes })[..bytes.len()].copy_from_slice(bytes);
-            Ok(key.cast())
+            let mut key = object::allocate(|| SecretKey { bytes: Zeroizing::default(), len: bytes.len() })?;
+            key.0.bytes[..bytes.len()].copy_from_slice(bytes);
+            Ok(Box::into_raw(key).cast())
         });
         key.inspect_err(|reason| instance.resources.core.raise(*reason, None)).unwrap_or(null_mut())
     })

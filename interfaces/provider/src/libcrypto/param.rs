@@ -239,15 +239,14 @@ impl GetParam<'_> {
             return Err(error);
         }
         let room = self.0.data_size;
-        if self.0.data.is_null() {
+        if room == 8 || self.0.data.is_null() {
             self.0.return_size = 8;
-            return Ok(());
-        }
-        // libcrypto requests values of type `size_t` in the init of a new context. A store of a constant size takes less time than a copy.
-        if room == 8 {
-            self.0.return_size = room;
-            // SAFETY: data has room for data_size bytes.
-            unsafe { self.0.data.cast::<u64>().write_unaligned(value) };
+            // libcrypto requests values of type `size_t` in the init of a new context. A store of a constant size takes less time than a
+            // copy.
+            // SAFETY: data is null, or has room for data_size bytes. It belongs to C code, so it counts as initialised.
+            if let Some(data) = unsafe { self.0.data.cast::<[u8; 8]>().as_mut() } {
+                *data = value.to_ne_bytes();
+            }
             return Ok(());
         }
         let signed = usize::from(self.0.data_type == PARAM_INTEGER);
@@ -256,10 +255,7 @@ impl GetParam<'_> {
         }
         let bytes = u128::from(value).to_ne_bytes();
         let bytes = if cfg!(target_endian = "little") { &bytes[..room] } else { &bytes[16 - room..] };
-        // SAFETY: data has room for data_size bytes.
-        unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), room) }.copy_from_slice(bytes);
-        self.0.return_size = room;
-        Ok(())
+        self.copy(bytes, bytes)
     }
 
     /// Returns bytes: copies them, or returns a pointer to them if the caller requests a pointer. In the second case, the bytes

@@ -108,7 +108,7 @@ fn faulty(panics_in: &'static str, settings: Values<'_>) -> (*mut c_void, Arc<()
     let common = Common::new(instance, &ALGORITHMS[0]);
     let cipher = Faulty { panics_in, values: Some(Arc::clone(&value)), ..Faulty::new(common) };
     let context = Context { cipher, guard: initial_guard::<Faulty>(&instance.resources) };
-    (object::allocate(|| context).unwrap().cast(), value)
+    (Box::into_raw(object::allocate(|| context).unwrap()).cast(), value)
 }
 
 /// The method that a call of [`call_method`] calls.
@@ -160,7 +160,7 @@ fn after_a_panic_all_calls_fail_and_the_context_can_be_freed() {
         // SAFETY: the context is one of `Faulty`, and it is freed once.
         unsafe {
             let copy = duplicate_context::<Faulty>(context);
-            assert_eq!(call_method(context, call, 300), 0, "{call}, {settings:?}");
+            assert_eq!(call_method(context, call, MAX_UNGUARDED + 1), 0, "{call}, {settings:?}");
             // All methods fail: also `init`, which would set a new key, and calls on few bytes, which are not guarded against panics.
             for method in METHODS {
                 assert_eq!(call_method(context, method, 16), 0, "{method} after a panic in {call}");
@@ -179,13 +179,15 @@ fn after_a_panic_all_calls_fail_and_the_context_can_be_freed() {
 #[test]
 fn a_panic_in_a_small_update_is_an_error_if_small_updates_go_through_the_planner() {
     for threshold in ["1", "16", "256", "272"] {
-        let (context, _) = faulty("update", &[("LOCKSTEP_THRESHOLD", threshold)]);
-        // SAFETY: the context is one of `Faulty`, and each is freed once.
-        unsafe {
-            let copy = duplicate_context::<Faulty>(context);
-            for context in [copy, context] {
-                assert_eq!(call_method(context, "update", 16), 0, "threshold {threshold}");
-                free_context::<Faulty>(context);
+        for call in ["update", "aad", "set_message_len"] {
+            let (context, _) = faulty(call, &[("LOCKSTEP_THRESHOLD", threshold)]);
+            // SAFETY: the context is one of `Faulty`, and each is freed once.
+            unsafe {
+                let copy = duplicate_context::<Faulty>(context);
+                for context in [copy, context] {
+                    assert_eq!(call_method(context, call, 16), 0, "{call}, threshold {threshold}");
+                    free_context::<Faulty>(context);
+                }
             }
         }
     }
@@ -203,10 +205,12 @@ fn a_panic_in_a_short_call_ends_the_process_without_a_line_of_rust() {
     calls.extend(kernel.map(|_| "init"));
     if let Ok(call) = std::env::var(CHILD) {
         let call = calls.into_iter().find(|other| *other == call).unwrap();
-        let settings = kernel.map(|kernel| ("LOCKSTEP_KERNEL", kernel));
+        // The lowest threshold with which there are short calls.
+        let mut settings = vec![("LOCKSTEP_THRESHOLD", "273")];
+        settings.extend(kernel.map(|kernel| ("LOCKSTEP_KERNEL", kernel)));
         standard::record();
         standard::report_panics();
-        call_method(faulty(method_of(call), settings.as_slice()).0, call, 16);
+        call_method(faulty(method_of(call), &settings).0, call, MAX_UNGUARDED);
         return;
     }
     for call in calls {
@@ -240,4 +244,21 @@ fn the_length_of_an_update_without_output_may_be_a_number_of_bits() {
         assert_eq!(context::<Faulty>(pointer).cipher.aad_len, 3, "20 bits");
         free_context::<Faulty>(pointer);
     }
+}
+
+#[test]
+fn the_trace_counts_bytes_of_updates_whose_length_is_a_number_of_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let (pointer, _) = faulty("", &[("LOCKSTEP_TRACE", trace.to_str().unwrap())]);
+    // SAFETY: the context is one of `Faulty`, and it is freed once.
+    unsafe {
+        context::<Faulty>(pointer).cipher.counts_bits = true;
+        assert_eq!(call_method(pointer, "update", 20), 1);
+        assert_eq!(call_method(pointer, "aad", 16), 1);
+        context::<Faulty>(pointer).cipher.common.instance.resources.write_totals();
+        free_context::<Faulty>(pointer);
+    }
+    let lines = std::fs::read_to_string(trace).unwrap();
+    assert!(lines.contains("encrypt: 5 bytes in 2 calls"), "{lines}");
 }
