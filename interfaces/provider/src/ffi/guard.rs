@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 ///   context. That is sound, because each of these values is still a valid Rust value after unwinding.
 /// - A body that makes an object (a context, a copy, a key, a provider) owns this object, and unwinding drops it. If the object
 ///   is a copy, the body only reads the original.
-/// - If a drop panics while an object is freed, the memory that has not been freed yet is leaked, and the pointer is not used
-///   again.
+/// - If a drop panics while an object is freed, unwinding frees the memory of the object without zeroing it, and the pointer is
+///   not used again.
 /// - Contexts share three kinds of data: keys and settings, which do not change; counters, which are atomic; and the queues of
 ///   `ahead` and of the planner, whose locks protect single operations on collections.
 #[inline(always)]

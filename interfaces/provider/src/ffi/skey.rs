@@ -61,13 +61,13 @@ unsafe extern "C" fn export(
 ) -> c_int {
     guarded(0, || {
         // SAFETY: OpenSSL passes null or a key of this provider.
-        let key = unsafe { key.cast::<SecretKey>().as_mut() };
+        let key = unsafe { key.cast::<SecretKey>().as_ref() };
         let (Some(key), Some(callback)) = (key, callback) else { return 0 };
         let mut params = [END, END];
         if selection & SKEYMGMT_SELECT_SECRET_KEY != 0 {
             params[0] = Param::RawBytes.entry();
             params[0].data_size = key.len;
-            params[0].data = key.bytes.as_mut_ptr().cast();
+            params[0].data = key.bytes.as_ptr().cast_mut().cast();
         }
         // SAFETY: `callback` is a function of OpenSSL, and `argument` is its argument. The array ends with an entry without a
         // name.

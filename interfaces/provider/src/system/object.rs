@@ -1,4 +1,4 @@
-//! Values in memory of their own, which is zeroed before it is freed.
+//! Values in memory of their own, which is zeroed before it is freed, except after a panic in a drop.
 
 use std::alloc::{Layout, alloc};
 use std::ffi::c_void;
@@ -46,7 +46,7 @@ impl<T> Drop for Object<T> {
         // variants of an enum, may still hold old contents of the stack from which the value was moved here.
         // SAFETY: the memory has the size of the value.
         unsafe { (&raw mut self.0).write_bytes(0, 1) };
-        // This call makes the compiler assume that the memory is read, so the compiler keeps the writes.
+        // The compiler should assume that this call reads the memory, and therefore keep the writes.
         std::hint::black_box(self);
     }
 }
