@@ -239,8 +239,8 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, the page for browsers, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package, prove-gpu, prove-arm with SHORT=1
-nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory prove-gpu
+## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check, the memory of the npm package, prove-gpu, prove-mutants, prove-arm with SHORT=1
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal web-memory prove-gpu prove-mutants
 	$(SUBMAKE) prove-arm SHORT=1
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
