@@ -131,28 +131,27 @@ fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) ->
 }
 
 /// Prints the number of instructions of the kernels that no run has executed.
-fn report_coverage(image: &Image, outcome: &Outcome, shows_instructions: bool) {
+fn report_coverage(image: &Image, functions: &BTreeMap<String, Coverage>, shows_instructions: bool) {
     for part in ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"] {
-        let functions = coverage::of_functions(image, part, &outcome.visited);
-        let sum = |of: fn(&Coverage) -> usize| -> usize { functions.values().map(of).sum() };
+        let sum = |of: fn(&Coverage) -> usize| -> usize {
+            functions.iter().filter(|(name, _)| name.contains(part)).map(|(_, coverage)| of(coverage)).sum()
+        };
         let (all, missed, panics) = (sum(|f| f.all), sum(|f| f.missed.len()), sum(|f| f.panics));
         println!(
             "{part}: no run has executed {missed} of {all} instructions; {panics} others lead only to a panic"
         );
-        if shows_instructions && part == "lockstep_cpu::" {
-            for (name, Coverage { all, missed, .. }) in functions.iter().filter(|(_, f)| !f.missed.is_empty())
-            {
-                println!("    {} of {all}: {name}", missed.len());
-                missed.iter().for_each(|address| println!("        {}", image.place(*address)));
-            }
-        }
+    }
+    for (name, Coverage { all, missed, .. }) in
+        functions.iter().filter(|(_, coverage)| shows_instructions && !coverage.missed.is_empty())
+    {
+        println!("    {} of {all}: {name}", missed.len());
+        missed.iter().for_each(|address| println!("        {}", image.place(*address)));
     }
 }
 
 /// Compares the instructions that no run has executed with the limits, and prints the differences. Returns the number of faults.
-fn check_coverage(image: &Image, outcome: &Outcome, limits: &[Limit]) -> usize {
-    let functions = coverage::of_functions(image, "lockstep_cpu::", &outcome.visited);
-    let (faults, hints) = coverage::compare(&functions, limits);
+fn check_coverage(functions: &BTreeMap<String, Coverage>, limits: &[Limit]) -> usize {
+    let (faults, hints) = coverage::compare(functions, limits);
     faults.iter().for_each(|fault| println!("FOUND: {fault}"));
     hints.iter().for_each(|hint| println!("{hint}"));
     faults.len()
@@ -245,9 +244,9 @@ fn prove(options: &Options) -> Result<bool, String> {
     for known in &stale {
         println!("no longer found, remove it from the list: {}", known.line);
     }
-    report_coverage(&image, &outcome, options.uncovered);
-    let has_limits = options.unexecuted.is_some();
-    let unexecuted = if has_limits { check_coverage(&image, &outcome, &limits) } else { 0 };
+    let functions = coverage::of_functions(&image, "lockstep_cpu::", &outcome.visited);
+    report_coverage(&image, &functions, options.uncovered);
+    let unexecuted = options.unexecuted.as_ref().map_or(0, |_| check_coverage(&functions, &limits));
     println!(
         "{} groups, {} runs, {} instructions executed; {new} new findings",
         groups.len(),

@@ -132,7 +132,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     }
     if is_serial {
         let is_cfb8 = mode.starts_with("CFB8 ");
-        let places = step / 16;
+        let most_at_once = step / 16;
         let step = if is_cfb1 || is_cfb8 { 1 } else { 16 };
         if !is_cfb1 {
             // After a step, the second of three messages has ended, and the third has as many steps as its index.
@@ -147,10 +147,11 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             _ => 48,
         };
         if mode == "CBC encryption" && group.kernel.width.is_none() {
-            // The kernels with AES instructions encrypt this many messages at once, and of messages of at least 128 blocks whose addresses
-            // have equal offsets in pages, they first encrypt different numbers of blocks.
-            shapes
-                .extend([places, LONG_SHARED].map(|count| (0..count).map(|i| 16 * (128 + i % 3)).collect()));
+            // At least as many messages as a kernel encrypts at once. If most of them are in the same set of the L1 cache and each has at
+            // least 128 blocks, groups of them first advance by different numbers of blocks.
+            shapes.extend(
+                [most_at_once, LONG_SHARED].map(|count| (0..count).map(|i| 16 * (128 + i % 3)).collect()),
+            );
         }
         shapes.extend([1, 2, 3, 5, 8, 9, MIXED, 16, 17, SHARED, 33].map(|count| {
             // The number of steps of a message beyond those of the shortest, whose position varies with the number of messages. Of an even
@@ -169,7 +170,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
     }
     shapes.push(vec![round(step + 16), 0, round(2 * step + 31), round(37)]);
     if group.kernel.width.is_some() && group.operation.multiplies() {
-        // The bitsliced kernel looks products up from this number of blocks on, in groups of 16 blocks.
+        // From 32 blocks on, the bitsliced kernel looks products up, in groups of 16 blocks. Three blocks follow the groups.
         shapes.push(vec![16 * 35]);
     }
     match group.operation {
@@ -180,7 +181,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             let long = if FUSED[index] == "GcmSivSeal" { 3 } else { 1 };
             shapes.push([&[3 * step, 2 * step + 31, 2 * step - 1][..long], &[16; 8]].concat());
         }
-        // Each number of vectors after the widest steps.
+        // Each number of eighths of the widest step, and 5 bytes.
         Operation::Pass(_) => shapes.push((1..8).map(|part| round(part * step / 8 + 5)).collect()),
         _ => {}
     }
@@ -278,7 +279,7 @@ fn expected(
         if data.is_empty() {
             return (Vec::new(), None);
         }
-        // The blocks before the data have any content.
+        // The blocks before the data may have any content, because XTS processes each block independently.
         let unit = [&vec![0; 16 * position], data].concat();
         return (compute(&aes, &Aes::new(tweak_key), state, &unit)[16 * position..].to_vec(), None);
     }

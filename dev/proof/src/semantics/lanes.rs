@@ -216,8 +216,8 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     })
 }
 
-/// PACKUSWB, PACKSSWB, PACKSSDW and PACKUSDW: each signed lane of N bytes becomes a lane of N / 2 bytes. A number outside `LOW..=HIGH` becomes the nearest
-/// number of this range. Each 16 bytes of the result have 8 bytes from each source.
+/// PACKUSWB, PACKSSWB, PACKSSDW and PACKUSDW: each signed lane of N bytes becomes a lane of N / 2 bytes. A number outside `LOW..=HIGH`
+/// becomes the nearest number of this range. Each 16 bytes of the result have 8 bytes from each source.
 pub(super) fn pack<D: Domain, const N: usize, const LOW: i64, const HIGH: i64>(
     m: &mut Machine<D>,
     i: &Instruction,
