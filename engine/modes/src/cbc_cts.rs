@@ -96,14 +96,10 @@ fn encrypt_stealing<E: KeyedExecutor>(
     // After a pass of CBC, the chaining state is the last ciphertext block.
     let stolen = *state;
     executor.run(Pass::CbcEncrypt, state, Span::in_place(&mut *last))?;
-    let at = whole - 16;
-    if variant == Variant::Cs1 {
-        io.write(at, &stolen[..tail]);
-        io.write(at + tail, &*last);
-    } else {
-        io.write(at, &*last);
-        io.write(whole, &stolen[..tail]);
-    }
+    let (partial, full) = (&stolen[..tail], &last[..]);
+    let (first, second) = if variant == Variant::Cs1 { (partial, full) } else { (full, partial) };
+    io.write(whole - 16, first);
+    io.write(whole - 16 + first.len(), second);
     Ok(())
 }
 

@@ -100,11 +100,17 @@ impl InlineGcm {
         }
         match iv.try_into() {
             Ok(nonce) => self.0.state.start_nonce(nonce),
-            Err(_) => with_state!(self, (key, state) => state.start(key, iv)),
+            Err(_) => self.start_hashed(iv),
         }
         self.0.phase = Phase::Aad;
         (self.0.encrypt, self.0.aad, self.0.data) = (encrypt, 0, 0);
         true
+    }
+
+    /// Starts a message with an IV that does not have 12 bytes. A function of its own, so that the other start saves no registers.
+    #[cold]
+    fn start_hashed(&mut self, iv: &[u8]) {
+        with_state!(self, (key, state) => state.start(key, iv));
     }
 
     /// Adds additional data, which precede the data. False if refused.

@@ -129,8 +129,17 @@ impl State {
     /// Encrypts or decrypts bytes of the incomplete block. The bytes must fit in the rest of the block.
     #[inline]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
-        let len = data.len();
-        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.hash.len % 16));
+        match data.len() {
+            // Constants, with which the compiler needs no shifts.
+            16 => self.part(encrypt, &data, 0, 16),
+            len => self.part(encrypt, &data, self.hash.len % 16, len),
+        }
+    }
+
+    /// Encrypts or decrypts `len` bytes, which begin at byte `at` of the incomplete block.
+    #[inline(always)]
+    fn part(&mut self, encrypt: bool, data: &Span<'_>, at: usize, len: usize) {
+        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * at);
         // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
         // the pending ones.
         unsafe {

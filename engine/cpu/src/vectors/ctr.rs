@@ -14,7 +14,8 @@ use super::vector::{Single, Vector};
 use crate::kernel::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
 
-struct Ctr<V, const BIG_ENDIAN: bool> {
+/// The counters of the next vectors, and the keys that encrypt them.
+pub(super) struct Ctr<V, const BIG_ENDIAN: bool> {
     keys: Keys,
     /// Counters of the next vector.
     counters: V,
@@ -29,13 +30,34 @@ impl<V: Vector, const BIG_ENDIAN: bool> Ctr<V, BIG_ENDIAN> {
     ///
     /// The same as for [`Vector`].
     #[inline(always)]
-    unsafe fn new(schedule: &Schedule, start: Single) -> Self {
+    pub(super) unsafe fn new(schedule: &Schedule, start: Single) -> Self {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             let counters = V::splat(start).add32(V::numbers([0, 1, 2, 3]));
             let [counters, stride] = [counters, V::numbers([V::BLOCKS as u128; 4])]
                 .map(|numbers| if BIG_ENDIAN { numbers.native() } else { numbers });
             Ctr { keys: Keys::of::<true>(schedule), counters, stride }
+        }
+    }
+
+    /// The keystream of the next N vectors before the last round, and the key of the last round.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`]. In addition, the schedule exists.
+    #[inline(always)]
+    pub(super) unsafe fn next<const N: usize>(&mut self) -> ([V; N], V) {
+        let keys = self.keys.opaque();
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            let (first, last): (V, V) = keys.ends();
+            let mut x = [first; N];
+            for x in &mut x {
+                *x = first.xor(if BIG_ENDIAN { self.counters.reversed().native() } else { self.counters });
+                self.counters = self.counters.add32(self.stride);
+            }
+            keys.middle::<true, V, N>(&mut x);
+            (x, last)
         }
     }
 }
@@ -45,17 +67,10 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
 
     #[inline(always)]
     unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
-        let keys = self.keys.opaque();
         // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
         // exists.
         unsafe {
-            let (first, last): (V, V) = keys.ends();
-            let mut x = [first; N];
-            for x in &mut x {
-                *x = first.xor(if BIG_ENDIAN { self.counters.reversed().native() } else { self.counters });
-                self.counters = self.counters.add32(self.stride);
-            }
-            keys.middle::<true, V, N>(&mut x);
+            let (x, last) = self.next::<N>();
             for i in 0..N {
                 let text: V = extent.load(src.add(i * V::BYTES));
                 extent.store(x[i].aesenclast(last.xor(text)), dst.add(i * V::BYTES));

@@ -200,7 +200,11 @@ macro_rules! passes {
                 state: &mut Block,
                 data: Span<'_>
             ) {
-                directed!(encrypts, E => gcm::crypt_aligned::<V, VECTORS, E>(key, hash_key, counter, state, data))
+                let (text, is_aligned) = (data.src(), gcm::is_aligned::<V, VECTORS>(counter));
+                let counter = &mut counter.block[0];
+                directed!(encrypts, E => directed!(is_aligned, A => {
+                    gcm::crypt::<V, VECTORS, E, A, true>(key, hash_key, counter, state, data, text)
+                }))
             }
             fn gcm_short(
                 key: &Schedule,

@@ -40,7 +40,7 @@ static OFFSETS: Offsets = {
 /// True if the steps of [`crypt`] may be aligned: 32 blocks, of which the first has a counter that is 2 more than a multiple of
 /// 32, as at the start of a message with a nonce of 12 bytes. Each vector of counters is then one exclusive or.
 #[inline(always)]
-fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
+pub(super) fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
     V::REGISTERS == 32 && V::BLOCKS * N == 32 && counter.is_public && counter.block[0][15] % 32 == 2
 }
 
@@ -315,30 +315,5 @@ pub(super) unsafe fn crypt<
         let this = gcm.in_place();
         (this.hash, this.counters, this.base, this.output) = (stride, stride, stride, [stride; N]);
         this.in_place();
-    }
-}
-
-/// GCM: calls [`crypt`] with aligned steps if they are possible.
-///
-/// # Safety
-///
-/// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight.
-#[inline(always)]
-pub(super) unsafe fn crypt_aligned<V: Vector, const N: usize, const ENCRYPTS: bool>(
-    schedule: &Schedule,
-    hash_key: &HashKey<V::Powers>,
-    counter: &mut GcmCounter,
-    state: &mut Block,
-    data: Span<'_>,
-) {
-    let (text, is_aligned) = (data.src(), is_aligned::<V, N>(counter));
-    let counter = &mut counter.block[0];
-    // SAFETY: the caller guarantees the conditions of this function.
-    unsafe {
-        if is_aligned {
-            crypt::<V, N, ENCRYPTS, true, true>(schedule, hash_key, counter, state, data, text)
-        } else {
-            crypt::<V, N, ENCRYPTS, false, true>(schedule, hash_key, counter, state, data, text)
-        }
     }
 }

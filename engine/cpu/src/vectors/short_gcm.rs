@@ -4,7 +4,8 @@
 //! therefore stay in registers where a load would wait for smaller stores. Few powers are computed, because a product by a
 //! new power costs five multiplications, and a reduction costs two.
 
-use super::cipher::{Extent, Keys, Pass, drive};
+use super::cipher::{Extent, Pass, drive};
+use super::ctr::Ctr;
 use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
@@ -32,10 +33,7 @@ pub(super) unsafe fn key_into<V: Vector>(
 
 /// The passes of CTR and GHASH over a group of vectors.
 struct Group<'k, V: Vector> {
-    keys: Keys,
-    /// Counters of the next vector, and the number of blocks in a vector.
-    counters: V,
-    stride: V,
+    ctr: Ctr<V, true>,
     hash_key: &'k HashKey<V::Powers>,
     /// The hash of all previous groups in the first place; it is added to the first vector.
     hash: V,
@@ -49,16 +47,9 @@ struct Group<'k, V: Vector> {
 impl<V: Vector> Pass<V> for Group<'_, V> {
     #[inline(always)]
     unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
-        let keys = self.keys.opaque();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
-            let (first, last): (V, V) = keys.ends();
-            let mut x = [first; N];
-            for x in &mut x {
-                *x = first.xor(self.counters.reversed().native());
-                self.counters = self.counters.add32(self.stride);
-            }
-            keys.middle::<true, V, N>(&mut x);
+            let (x, last) = self.ctr.next::<N>();
             for i in 0..N {
                 let text: V = extent.load(src.add(i * V::BYTES));
                 let result = x[i].aesenclast(last.xor(text));
@@ -100,32 +91,44 @@ pub(super) unsafe fn crypt<V: Vector>(
         }
         start.add32(Single::number(blocks as u128).native()).reversed().native().store(counter.as_mut_ptr());
         // The blocks are hashed in two groups, because two groups that need half as many powers of H take less time than one
-        // group that needs all of them.
-        let vectors = blocks.div_ceil(V::BLOCKS);
-        let needed = (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16);
-        let hash_key = powers.with(|key| ghash::ensure_powers::<V>(key, needed));
+        // group that needs all of them. A key always has one vector of powers.
+        let hash_key = powers.with(|key| {
+            if blocks > 2 * V::BLOCKS || before.len() > V::BYTES {
+                let vectors = blocks.div_ceil(V::BLOCKS);
+                ghash::ensure_powers::<V>(
+                    key,
+                    (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16),
+                );
+            }
+        });
         let mut hash = Single::load(state.as_ptr()).reversed().native();
         if !before.is_empty() {
             hash = ghash::hash_few::<V>(hash_key, hash, before, None);
         }
         let zero = V::numbers([0; 4]);
         let mut group = Group::<V> {
-            keys: Keys::of::<true>(schedule),
-            counters: V::splat(start).add32(V::numbers([0, 1, 2, 3]).native()),
-            stride: V::numbers([V::BLOCKS as u128; 4]).native(),
+            ctr: Ctr::new(schedule, start),
             hash_key,
             hash: V::widen(hash),
             sum: Sum::zero(zero),
             left: 0,
             encrypts,
         };
+        let modulus = Single::numbers([MODULUS; 4]);
+        if V::BLOCKS > 1 && blocks <= V::BLOCKS {
+            // One vector needs no loop.
+            group.left = blocks;
+            let extent = if blocks < V::BLOCKS { Extent::Blocks(blocks) } else { Extent::Whole };
+            group.step::<1>(extent, data.src(), data.dst());
+            return group.sum.folded().reduced(modulus).reversed().native().store(state.as_mut_ptr());
+        }
         let most = hash_key.made.min(4) * V::BLOCKS;
         let mut rest = data;
         while rest.len() >= 16 {
             group.left = (rest.len() / 16).min(most);
             let (now, later) = rest.split_at(16 * group.left);
             group = drive::<_, _, true>(group, now);
-            hash = group.sum.folded().reduced(Single::numbers([MODULUS; 4]));
+            hash = group.sum.folded().reduced(modulus);
             (group.hash, group.sum) = (V::widen(hash), Sum::zero(zero));
             rest = later;
         }
@@ -149,7 +152,11 @@ pub(super) unsafe fn tag<V: Vector>(
 ) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let hash_key = powers.with(|key| ghash::ensure_powers::<V>(key, before.len() / 16 + 1));
+        let hash_key = powers.with(|key| {
+            if before.len() >= V::BYTES {
+                ghash::ensure_powers::<V>(key, before.len() / 16 + 1);
+            }
+        });
         let hash = Single::load(state.as_ptr()).reversed().native();
         let lengths = Single::words(lengths[1], lengths[0]).native();
         let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
