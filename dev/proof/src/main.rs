@@ -11,6 +11,7 @@ use lockstep_proof::coverage::{self, Coverage, Limit};
 use lockstep_proof::equality;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
+use lockstep_proof::loops;
 use lockstep_proof::machine::{Finding, Kind, MOST_STEPS};
 use lockstep_proof::mutants::{self, Baseline, Plan};
 use lockstep_proof::parallel;
@@ -37,6 +38,9 @@ struct Options {
     /// Only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants without --short
     #[arg(long, conflicts_with = "mutants")]
     equality: bool,
+    /// Only loops
+    #[arg(long)]
+    loops: bool,
     /// Print the name of each run and, for the runs with values, the number of executed instructions
     #[arg(long)]
     runs: bool,
@@ -223,11 +227,23 @@ fn prove(options: &Options) -> Result<bool, String> {
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
+    let skips_equality = options.loops;
     // A call with mutants for all lengths would repeat proofs of equality that a call without mutants makes.
-    let skips_equality = has_mutants && !short;
+    let skips_equality = skips_equality || has_mutants && !short;
     let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent, options.runs) };
     if *skips_taint {
         return Ok(unequal == 0);
+    }
+    if options.loops {
+        let total = Mutex::new(Total::default());
+        parallel::for_each(&loops::groups(&groups), |group| {
+            let outcome = loops::run(&image, *group);
+            println!("loops: {group}: {} runs", outcome.names.len());
+            total.lock().expect("no thread panics").add(outcome, &known);
+        });
+        let total = total.into_inner().expect("no thread panics");
+        total.summarise();
+        return Ok(total.new == 0);
     }
     let total = run(&image, &groups, if has_mutants { Extent::Short } else { extent }, &known);
     total.summarise();

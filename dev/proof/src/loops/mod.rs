@@ -1,0 +1,170 @@
+//! Proofs for loops of any length.
+//!
+//! A run of a mode with n bytes consists of three parts: the entry from the call to the head of the loop, iterations that lead from the head
+//! to the head, and the end from the last head to the return. Each part is executed once, for all numbers of iterations ([`walk`]). The
+//! state at the head is made so general ([`head`]) that an iteration leads from it to the same state of the next iteration.
+//!
+//! The number of bytes is `rest + step * (done + left)`, where an iteration processes `step` bytes.
+
+mod head;
+mod linear;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use self::head::{Loop, Parts, parts};
+use self::linear::{Linear, Slope};
+use self::walk::{Data, Walk};
+use crate::cases::modes::{Form, INPUT, MODES, Mode, Next, OUTPUT, arguments, ranges, set_key};
+use crate::cases::{Group, Operation, Outcome, Session};
+use crate::contracts;
+use crate::image::Image;
+use crate::machine::{Kind, Program, Stop};
+use crate::semantics;
+use crate::taint::{Taint, Tainted};
+use crate::value::Domain;
+
+/// A bound of the number of bytes. No processor has as many addresses.
+const MOST_BYTES: u64 = 1 << 56;
+
+/// The counter of CTR. Its last 32 bits wrap after 2^32 - 1 blocks.
+const COUNTER: u128 = 0x3c91_a7e0_5d14_f86b_22c7_390f_0000_0001;
+const MOST_COUNTED: u64 = 16 * (1 << 31);
+
+/// The arguments of a call, besides its data.
+struct Call<'a, D: Domain> {
+    session: &'a Session<D>,
+    mode: &'a Mode,
+    keys: [u64; 2],
+    register: Vec<D::Byte>,
+    in_place: bool,
+}
+
+impl<D: Domain> Call<'_, D> {
+    /// The state at the start of the call. In later parts of the run, the data are longer by multiples of `step` bytes.
+    fn start(&self, data: &[D::Byte], step: usize) -> Result<Walk<D>, Stop> {
+        let mut session = self.session.clone();
+        let arguments = arguments(&mut session, self.mode, self.keys, self.register.clone(), (data, self.in_place));
+        session.machine.clear_scratch();
+        session.machine.start(self.mode.function, &arguments)?;
+        let (slope, bytes) = (step as i64, data.len() as u64);
+        let most = if matches!(self.mode.next, Next::Counter(_)) { MOST_COUNTED } else { MOST_BYTES };
+        let len = Linear::of(bytes, Slope { done: slope, left: slope });
+        let is_used = |address: &u64| session.machine.memory.region(*address).is_some();
+        let buffers = [INPUT, OUTPUT].map(|buffer| buffer.address()).into_iter().filter(is_used);
+        let data = buffers.map(|address| Data { address, len, written: vec![false; data.len()] }).collect();
+        let last = session.machine.convention().arguments[arguments.len() - 1];
+        let mut walk = Walk::new(session.machine, data, ((most - bytes) / step as u64) as i64);
+        walk.set_slope(8 * last as u64, Slope { done: 0, left: slope });
+        Ok(walk)
+    }
+
+    /// The number of times that a run with this data executes each instruction, and the order of their first executions.
+    fn executions(&self, data: &[D::Byte]) -> Result<BTreeMap<u64, (usize, usize)>, Stop> {
+        let mut machine = self.start(data, 16)?.machine;
+        let mut executions = BTreeMap::new();
+        while machine.is_running() {
+            let (at, order) = (machine.next, executions.len());
+            executions.entry(at).or_insert((0, order)).0 += 1;
+            machine.execute(at)?;
+        }
+        Ok(executions)
+    }
+
+    /// Finds the loop that processes `step` bytes in each iteration: an instruction that one more step executes one more time.
+    fn find_loop(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
+        const STEPS: usize = 6;
+        let (short, long) = (self.executions(&data[..(STEPS - 1) * step])?, self.executions(&data[..STEPS * step])?);
+        let is_head = |(at, (count, _)): &(&u64, &(usize, usize))| {
+            *count >= STEPS / 2 && short.get(at).is_some_and(|(before, _)| before + 1 == *count)
+        };
+        let first = long.iter().filter(is_head).min_by_key(|(_, (_, order))| *order);
+        let (head, (count, _)) = first.ok_or_else(|| Stop {
+            place: self.mode.function.into(),
+            reason: format!("there is no loop with {step} bytes in each iteration"),
+        })?;
+        Ok(Loop { head: *head, step, last: (STEPS + 1 - count).max(1) })
+    }
+}
+
+/// The modes whose loops are analysed: the number of bytes of an iteration.
+fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
+    let Operation::Mode(index) = group.operation else { return None };
+    let mode = &MODES[index];
+    let step = match mode.form {
+        Form::Block => return None,
+        _ if mode.is_serial() => mode.unit,
+        _ => group.kernel.step,
+    };
+    Some((mode, step))
+}
+
+/// The groups whose loops are analysed.
+pub fn groups(all: &[Group]) -> Vec<Group> {
+    all.iter().copied().filter(|group| step_of(*group).is_some()).collect()
+}
+
+/// The bits of a byte with a value that differ in the next iteration, or that are secret there only.
+fn changes(_: &Taint, byte: Tainted, next: Tainted) -> u8 {
+    let secret = Taint::secret(byte);
+    !secret & (Taint::secret(next) | Taint::value(byte) ^ Taint::value(next))
+}
+
+/// Shows points 1 to 3 of docs/proof.md for all numbers of iterations.
+pub fn run(image: &Arc<Image>, group: Group) -> Outcome {
+    let mut outcome = Outcome::default();
+    if let Err(stop) = run_all(image, group, &mut outcome) {
+        outcome.stops.insert(stop.to_string(), group.to_string());
+    }
+    outcome
+}
+
+fn run_all(image: &Arc<Image>, group: Group, outcome: &mut Outcome) -> Result<(), Stop> {
+    let Some((mode, step)) = step_of(group) else { return Ok(()) };
+    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::all(), contracts::answer));
+    let mut session = Session::new(&program, group.kernel)?;
+    let mut keys = [0; 2];
+    for key in &mut keys {
+        let bytes = session.secrets(&session.sample(group.key_len, 5));
+        *key = set_key(&mut session, bytes)?;
+    }
+    session.machine.findings.clear();
+    let register = COUNTER.to_be_bytes();
+    let register =
+        if mode.has_secret_register { session.secrets(&register) } else { session.publics(&register) };
+    let data = session.secrets(&session.sample(8 * step, 3));
+    for in_place in ranges(mode, group.kernel.step).1.iter().copied() {
+        let call = Call { session: &session, mode, keys, register: register.clone(), in_place };
+        let mut found = call.find_loop(&data, step)?;
+        found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
+        for rest in (0..step).step_by(mode.unit) {
+            let bytes = &data[..rest + (found.last + 1) * step];
+            let run = format!("{group}, {rest} bytes and any number of steps, in place: {in_place}");
+            let result = call.start(bytes, step).and_then(|start| parts(start, found, &mut changes));
+            let mut session = session.clone();
+            let result = result.map(|parts| check(&mut session, parts, step));
+            outcome.add(&session, result, run);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the findings of the parts of a run to a session.
+fn check(session: &mut Session, parts: Parts<Taint>, step: usize) {
+    let Parts { head, next, end } = parts;
+    session.machine = end.machine.clone();
+    session.machine.find_left(&[]);
+    session.machine.findings.extend(next.machine.findings.clone());
+    let output = |walk: &Walk<Taint>| {
+        let data = walk.data.iter().find(|data| data.address == OUTPUT.address());
+        data.map_or(Vec::new(), |data| data.written.clone())
+    };
+    let (before, after) = (output(&head), output(&next));
+    let is_right = before.iter().all(|is_written| !is_written)
+        && after.iter().enumerate().all(|(place, is_written)| *is_written == (place < step));
+    if !is_right || !output(&end).iter().all(|is_written| *is_written) {
+        session.found(Kind::Output, "bytes of the output have not been written, for some number of iterations".into());
+    }
+}
