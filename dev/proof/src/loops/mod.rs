@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use self::head::{Loop, Parts, parts};
 use self::linear::{Linear, Slope};
-use self::walk::{Data, Walk};
+use self::walk::{BLOCK, Data, Walk};
 use crate::cases::modes::{Form, INPUT, MODES, Mode, Next, OUTPUT, arguments, ranges, set_key};
 use crate::cases::{Group, Operation, Outcome, Session};
 use crate::contracts;
@@ -78,14 +78,15 @@ impl<D: Domain> Call<'_, D> {
         const STEPS: usize = 6;
         let (short, long) = (self.executions(&data[..(STEPS - 1) * step])?, self.executions(&data[..STEPS * step])?);
         let is_head = |(at, (count, _)): &(&u64, &(usize, usize))| {
-            *count >= STEPS / 2 && short.get(at).is_some_and(|(before, _)| before + 1 == *count)
+            (STEPS / 2..=STEPS + 1).contains(count) && short.get(at).is_some_and(|(before, _)| before + 1 == *count)
         };
         let first = long.iter().filter(is_head).min_by_key(|(_, (_, order))| *order);
         let (head, (count, _)) = first.ok_or_else(|| Stop {
             place: self.mode.function.into(),
             reason: format!("there is no loop with {step} bytes in each iteration"),
         })?;
-        Ok(Loop { head: *head, step, last: (STEPS + 1 - count).max(1) })
+        // While steps are left, an iteration does not reach the last block.
+        Ok(Loop { head: *head, step, last: (STEPS + 1 - count).max(BLOCK.div_ceil(step)) })
     }
 }
 
@@ -93,8 +94,12 @@ impl<D: Domain> Call<'_, D> {
 fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
     let Operation::Mode(index) = group.operation else { return None };
     let mode = &MODES[index];
+    let has_short_step = group.kernel.step < 512 && mode.name.starts_with("XTS");
     let step = match mode.form {
         Form::Block => return None,
+        Form::Mac => BLOCK,
+        // Six groups of blocks, as in GCM.
+        _ if has_short_step && group.kernel.width.is_none() => group.kernel.gcm.1,
         _ if mode.is_serial() => mode.unit,
         _ => group.kernel.step,
     };
@@ -134,7 +139,7 @@ fn run_all(image: &Arc<Image>, group: Group, outcome: &mut Outcome) -> Result<()
     let register = COUNTER.to_be_bytes();
     let register =
         if mode.has_secret_register { session.secrets(&register) } else { session.publics(&register) };
-    let data = session.secrets(&session.sample(8 * step, 3));
+    let data = session.secrets(&session.sample(8 * step.max(BLOCK), 3));
     for in_place in ranges(mode, group.kernel.step).1.iter().copied() {
         let call = Call { session: &session, mode, keys, register: register.clone(), in_place };
         let mut found = call.find_loop(&data, step)?;

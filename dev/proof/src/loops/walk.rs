@@ -13,7 +13,7 @@ use super::linear::{Linear, Slope};
 use crate::machine::{Kind, Machine, Step};
 use crate::memory::Denied;
 use crate::semantics::{are_same, is_legacy};
-use crate::value::{Domain, Number};
+use crate::value::{Domain, Flag, Number};
 
 /// General registers and vector registers have places below all addresses: 8 bytes for each general register, 64 for each vector register.
 pub(super) const VECTORS: u64 = 8 * 16;
@@ -434,16 +434,19 @@ impl<D: Domain> Walk<D> {
         let constant = if second.slope.is_zero() { second.least as u64 } else { 0 };
         let (fixed, count) = (first.slope.fixed_bits(), constant as u32);
         let signs = (first.is_negative(most), second.is_negative(most));
+        let carry = if matches!(i.mnemonic(), Adc | Sbb) { self.machine.flags.carry } else { Flag::new(false, false) };
+        let carry_in = if carry.value { one } else { one - one };
         let (result, carry) = match i.mnemonic() {
+            _ if carry.secret || !carry.defined => return None,
             code if i.condition_code() != ConditionCode::None => {
                 let is_move = format!("{code:?}").starts_with("Cmov");
                 let flag = self.machine.condition(i.condition_code()).ok()?;
                 let chosen = if flag.value { second } else { first };
                 return (is_move && !flag.secret).then(|| unchanged(chosen));
             }
-            Add => {
+            Add | Adc => {
                 // The carry is set if the sum of two unsigned numbers is not less than 2^64.
-                let sum = first + second;
+                let sum = first + second + carry_in;
                 let carry = match signs {
                     (Some(x), Some(y)) if x == y => Some(x),
                     (None, _) | (_, None) => None,
@@ -451,9 +454,9 @@ impl<D: Domain> Walk<D> {
                 };
                 (sum, Some(carry))
             }
-            Sub | Cmp => {
+            Sub | Sbb | Cmp => {
                 // The borrow is set if the first number is less than the second, both unsigned.
-                let difference = first - second;
+                let difference = first - second - carry_in;
                 let borrow = match signs {
                     (Some(x), Some(y)) if x != y => Some(!x),
                     (None, _) | (_, None) => None,
