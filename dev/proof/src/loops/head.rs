@@ -74,6 +74,10 @@ fn to_head<D: Domain>(walk: &mut Walk<D>, found: Loop, info: &mut InstructionInf
 /// the first finding, because unknown bits may have another value than the run assumes.
 fn go_on<D: Domain>(walk: &mut Walk<D>, last: Option<u64>, info: &mut InstructionInfoFactory) -> Step {
     loop {
+        if walk.machine.findings.len() == 1 && std::env::var("TRY").is_ok() {
+            eprintln!("{} {:x?}", walk.machine.image().place(walk.machine.next), walk.slopes);
+            for i in 0..16 { eprintln!("{i} {:x?}", walk.word(8*i)); }
+        }
         if let Err(mut stop) = walk.step(info) {
             let finding = walk.machine.findings.keys().next();
             stop.reason.extend(finding.map(|finding| format!(", after: {}", finding.detail)));
@@ -152,6 +156,7 @@ fn widen<D: Domain>(
             if !after.is_secret() && other == slope && after.value == grown {
                 continue;
             }
+            if std::env::var("TRY").is_ok() { eprintln!("forget {place:x} {slope:?} {other:?} {before:?} {after:?} at {}", next.machine.image().place(next.machine.next)); }
             let fixed = slope.fixed_bits().min(other.fixed_bits()).min((before.value ^ after.value).trailing_zeros());
             head.set_slope(place, Slope::default());
             head.forget(place, fixed);

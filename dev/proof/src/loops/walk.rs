@@ -345,8 +345,9 @@ impl<D: Domain> Walk<D> {
                 places.extend(self.sloped(range));
             }
         }
-        // These instructions may read a register of the address for another purpose, too.
-        let has_implicit = matches!(i.mnemonic(), Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Div | Mnemonic::Cmpxchg);
+        // LEA accesses no memory. The others may read a register of the address for another purpose, too.
+        let has_implicit =
+            matches!(i.mnemonic(), Mnemonic::Lea | Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Div | Mnemonic::Cmpxchg);
         let is_operand = |register| {
             let registers = [i.memory_base(), i.memory_index()].into_iter();
             let registers = registers.filter(|_| !has_implicit && !i.is_string_instruction());
@@ -433,6 +434,7 @@ impl<D: Domain> Walk<D> {
         let one = Linear::of(1, Slope::default());
         let constant = if second.slope.is_zero() { second.least as u64 } else { 0 };
         let (fixed, count) = (first.slope.fixed_bits(), constant as u32);
+        let above = first - Linear { least: (!constant).into(), slope: Slope::default() } - one;
         let signs = (first.is_negative(most), second.is_negative(most));
         let carry = if matches!(i.mnemonic(), Adc | Sbb) { self.machine.flags.carry } else { Flag::new(false, false) };
         let carry_in = if carry.value { one } else { one - one };
@@ -476,6 +478,8 @@ impl<D: Domain> Walk<D> {
             And if constant | (1u64.checked_shl(fixed).unwrap_or(0).wrapping_sub(1)) == u64::MAX => {
                 (Linear::of(first.least as u64 & constant, first.slope), Some(Some(false)))
             }
+            // The result is positive if the number is above the complement of the mask.
+            Test if above.is_negative(most) == Some(false) => (above + one, Some(Some(false))),
             Test if are_same(i, 0, 1) => (first, Some(Some(false))),
             _ => return None,
         };
