@@ -238,7 +238,9 @@ fn prove(options: &Options) -> Result<bool, String> {
         let total = Mutex::new(Total::default());
         parallel::for_each(&loops::groups(&groups), |group| {
             let outcome = loops::run(&image, *group);
-            println!("loops: {group}: {} runs", outcome.names.len());
+            let equality::Outcome { names, failures } = equality::prove_loops(&image, *group);
+            println!("loops: {group}: {} runs, {} of equality, {} unequal", outcome.names.len(), names.len(), failures.len());
+            failures.first().iter().for_each(|failure| println!("FOUND: {failure}"));
             total.lock().expect("no thread panics").add(outcome, &known);
         });
         let total = total.into_inner().expect("no thread panics");

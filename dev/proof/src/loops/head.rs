@@ -3,7 +3,7 @@
 use iced_x86::InstructionInfoFactory;
 
 use super::linear::Slope;
-use super::walk::{BLOCK, REGISTERS, Walk, unknown};
+use super::walk::{BLOCK, REGISTERS, Walk};
 use crate::machine::{Flags, Step, Stop};
 use crate::memory::{Region, Role};
 use crate::value::{Domain, Number};
@@ -13,32 +13,33 @@ const MOST_ROUNDS: usize = 12;
 
 /// A loop that processes data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loop {
+pub(crate) struct Loop {
     /// The address of an instruction that each iteration executes once: the head.
-    pub(super) head: u64,
+    pub(crate) head: u64,
     /// The number of bytes that an iteration processes.
-    pub(super) step: usize,
+    pub(crate) step: usize,
     /// The number of steps that are left at the last arrival at the head.
-    pub(super) last: usize,
+    pub(crate) last: usize,
 }
 
 /// The three parts of a run with any number of iterations.
-pub(super) struct Parts<D: Domain> {
+pub(crate) struct Parts<D: Domain> {
     /// The general state at the head, with at least `last + 1` steps left. It is a state of the first iteration with unknown words.
-    pub(super) head: Walk<D>,
+    pub(crate) head: Walk<D>,
     /// The state one iteration later.
-    pub(super) next: Walk<D>,
+    pub(crate) next: Walk<D>,
     /// The state after the return, from the general state with `last` steps left.
-    pub(super) end: Walk<D>,
+    pub(crate) end: Walk<D>,
 }
 
 
 
-
-/// Follows a run through the parts of a loop. `start` is the state at a call with `last + 1` steps.
-pub(super) fn parts<D: Domain>(
+/// Follows a run through the parts of a loop. `start` is the state at a call with `last + 1` steps. `at_head` may make the state at the
+/// first head more general. `differs` returns the bits of a byte at a head that do not describe the byte at the next head.
+pub(crate) fn parts<D: Domain>(
     start: Walk<D>,
     found: Loop,
+    at_head: impl FnOnce(&mut Walk<D>),
     differs: &mut impl FnMut(&D, D::Byte, D::Byte) -> u8,
 ) -> Result<Parts<D>, Stop> {
     let mut info = InstructionInfoFactory::new();
@@ -46,6 +47,7 @@ pub(super) fn parts<D: Domain>(
     to_head(&mut head, found, &mut info)?;
     head.advance = Slope { done: found.step as i64, left: 0 };
     head.machine.flags = Flags::UNDEFINED;
+    at_head(&mut head);
     guess(&mut head, found)?;
     for _ in 0..MOST_ROUNDS {
         let mut next = head.clone();
@@ -74,10 +76,6 @@ fn to_head<D: Domain>(walk: &mut Walk<D>, found: Loop, info: &mut InstructionInf
 /// the first finding, because unknown bits may have another value than the run assumes.
 fn go_on<D: Domain>(walk: &mut Walk<D>, last: Option<u64>, info: &mut InstructionInfoFactory) -> Step {
     loop {
-        if walk.machine.findings.len() == 1 && std::env::var("TRY").is_ok() {
-            eprintln!("{} {:x?}", walk.machine.image().place(walk.machine.next), walk.slopes);
-            for i in 0..16 { eprintln!("{i} {:x?}", walk.word(8*i)); }
-        }
         if let Err(mut stop) = walk.step(info) {
             let finding = walk.machine.findings.keys().next();
             stop.reason.extend(finding.map(|finding| format!(", after: {}", finding.detail)));
@@ -112,7 +110,7 @@ fn guess<D: Domain>(head: &mut Walk<D>, found: Loop) -> Step {
 }
 
 /// The places of all words that may change: registers, and the words of writable memory except data.
-fn places<D: Domain>(walk: &Walk<D>) -> Vec<u64> {
+pub(crate) fn places<D: Domain>(walk: &Walk<D>) -> Vec<u64> {
     let is_data = |region: &Region<D>| walk.data.iter().any(|data| data.address == region.base);
     let mut places: Vec<u64> = (0..REGISTERS).step_by(8).collect();
     for region in walk.machine.memory.regions().iter().filter(|region| region.is_writable && !is_data(region)) {
@@ -150,37 +148,27 @@ fn widen<D: Domain>(
     }
     for place in places {
         let (slope, other) = (head.slope(place), next.slope(place));
+        let mut bits = [0; 8];
         if !slope.is_zero() {
             let [before, after] = [&*head, &next].map(|walk| Number::of::<D>(&walk.word(place)));
             let grown = before.value.wrapping_add((slope.done - slope.left) as u64);
             if !after.is_secret() && other == slope && after.value == grown {
                 continue;
             }
-            if std::env::var("TRY").is_ok() { eprintln!("forget {place:x} {slope:?} {other:?} {before:?} {after:?} at {}", next.machine.image().place(next.machine.next)); }
-            let fixed = slope.fixed_bits().min(other.fixed_bits()).min((before.value ^ after.value).trailing_zeros());
             head.set_slope(place, Slope::default());
-            head.forget(place, fixed);
+            bits = slope.changing();
+        }
+        next.forget(place, other.changing());
+        let known = head.unknown.get(&place).copied().unwrap_or_default();
+        let (bytes, others) = (head.word(place), next.word(place));
+        for index in 0..8 {
+            bits[index] |= differs(&head.machine.domain, bytes[index], others[index]) & !known[index];
+        }
+        if bits != [0; 8] {
+            head.forget(place, bits);
+            head.unknown.insert(place, std::array::from_fn(|index| known[index] | bits[index]));
             has_changed = true;
         }
-        if !other.is_zero() {
-            next.forget(place, other.fixed_bits());
-        }
-        let (mut bytes, others) = (head.word(place), next.word(place));
-        for (byte, other) in bytes.iter_mut().zip(others) {
-            let bits = differs(&head.machine.domain, *byte, other);
-            if bits != 0 {
-                *byte = unknown(&mut head.machine.domain, *byte, bits);
-                has_changed = true;
-            }
-        }
-        if bytes != head.word(place) {
-            head.set_word(place, bytes);
-        }
-    }
-    for (mask, other) in head.machine.masks.iter_mut().flatten().zip(next.machine.masks.iter().flatten()) {
-        let bits = differs(&head.machine.domain, *mask, *other);
-        *mask = if bits == 0 { *mask } else { unknown(&mut head.machine.domain, *mask, bits) };
-        has_changed |= bits != 0;
     }
     Ok(has_changed)
 }

@@ -19,6 +19,11 @@ impl Slope {
         (self.done | self.left).trailing_zeros()
     }
 
+    /// The mask of the bits that are not the same in every iteration.
+    pub(super) fn changing(self) -> [u8; 8] {
+        u64::MAX.checked_shl(self.fixed_bits()).unwrap_or(0).to_le_bytes()
+    }
+
     /// The quotient by a power of two that divides both numbers.
     pub(super) fn shifted_right(self, count: u32) -> Slope {
         Slope { done: self.done >> count, left: self.left >> count }

@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use self::head::{Loop, Parts, parts};
+pub(crate) use self::head::{Loop, Parts, parts, places};
 use self::linear::{Linear, Slope};
-use self::walk::{BLOCK, Data, Walk};
+use self::walk::Data;
+pub(crate) use self::walk::{BLOCK, Walk};
 use crate::cases::modes::{Form, INPUT, MODES, Mode, Next, OUTPUT, arguments, ranges, set_key};
 use crate::cases::{Group, Operation, Outcome, Session};
 use crate::contracts;
@@ -34,17 +35,17 @@ const COUNTER: u128 = 0x3c91_a7e0_5d14_f86b_22c7_390f_0000_0001;
 const MOST_COUNTED: u64 = 16 * (1 << 31);
 
 /// The arguments of a call, besides its data.
-struct Call<'a, D: Domain> {
-    session: &'a Session<D>,
-    mode: &'a Mode,
-    keys: [u64; 2],
-    register: Vec<D::Byte>,
-    in_place: bool,
+pub(crate) struct Call<'a, D: Domain> {
+    pub(crate) session: &'a Session<D>,
+    pub(crate) mode: &'a Mode,
+    pub(crate) keys: [u64; 2],
+    pub(crate) register: Vec<D::Byte>,
+    pub(crate) in_place: bool,
 }
 
 impl<D: Domain> Call<'_, D> {
     /// The state at the start of the call. In later parts of the run, the data are longer by multiples of `step` bytes.
-    fn start(&self, data: &[D::Byte], step: usize) -> Result<Walk<D>, Stop> {
+    pub(crate) fn start(&self, data: &[D::Byte], step: usize) -> Result<Walk<D>, Stop> {
         let mut session = self.session.clone();
         let arguments = arguments(&mut session, self.mode, self.keys, self.register.clone(), (data, self.in_place));
         session.machine.clear_scratch();
@@ -74,13 +75,14 @@ impl<D: Domain> Call<'_, D> {
     }
 
     /// Finds the loop that processes `step` bytes in each iteration: an instruction that one more step executes one more time.
-    fn find_loop(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
+    pub(crate) fn find_loop(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
         const STEPS: usize = 6;
         let (short, long) = (self.executions(&data[..(STEPS - 1) * step])?, self.executions(&data[..STEPS * step])?);
         let is_head = |(at, (count, _)): &(&u64, &(usize, usize))| {
             (STEPS / 2..=STEPS + 1).contains(count) && short.get(at).is_some_and(|(before, _)| before + 1 == *count)
         };
-        let first = long.iter().filter(is_head).min_by_key(|(_, (_, order))| *order);
+        let key = |(_, (count, order)): &(&u64, &(usize, usize))| (count.abs_diff(STEPS), *order);
+        let first = long.iter().filter(is_head).min_by_key(key);
         let (head, (count, _)) = first.ok_or_else(|| Stop {
             place: self.mode.function.into(),
             reason: format!("there is no loop with {step} bytes in each iteration"),
@@ -91,7 +93,7 @@ impl<D: Domain> Call<'_, D> {
 }
 
 /// The modes whose loops are analysed: the number of bytes of an iteration.
-fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
+pub(crate) fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
     let Operation::Mode(index) = group.operation else { return None };
     let mode = &MODES[index];
     let has_short_step = group.kernel.step < 512 && mode.name.starts_with("XTS");
@@ -147,9 +149,9 @@ fn run_all(image: &Arc<Image>, group: Group, outcome: &mut Outcome) -> Result<()
         for rest in (0..step).step_by(mode.unit) {
             let bytes = &data[..rest + (found.last + 1) * step];
             let run = format!("{group}, {rest} bytes and any number of steps, in place: {in_place}");
-            let result = call.start(bytes, step).and_then(|start| parts(start, found, &mut changes));
+            let result = call.start(bytes, step).and_then(|start| parts(start, found, |_| (), &mut changes));
             let mut session = session.clone();
-            let result = result.map(|parts| check(&mut session, parts, step));
+            let result = result.map(|parts| check(&mut session, &parts, step));
             outcome.add(&session, result, run);
         }
     }
@@ -157,19 +159,23 @@ fn run_all(image: &Arc<Image>, group: Group, outcome: &mut Outcome) -> Result<()
 }
 
 /// Adds the findings of the parts of a run to a session.
-fn check(session: &mut Session, parts: Parts<Taint>, step: usize) {
-    let Parts { head, next, end } = parts;
-    session.machine = end.machine.clone();
+fn check(session: &mut Session, parts: &Parts<Taint>, step: usize) {
+    session.machine = parts.end.machine.clone();
     session.machine.find_left(&[]);
-    session.machine.findings.extend(next.machine.findings.clone());
-    let output = |walk: &Walk<Taint>| {
+    session.machine.findings.extend(parts.next.machine.findings.clone());
+    if !writes_all(parts, step) {
+        session.found(Kind::Output, "bytes of the output have not been written, for some number of iterations".into());
+    }
+}
+
+/// True if each iteration writes its bytes of the output and no others, and the end writes the rest.
+pub(crate) fn writes_all<D: Domain>(parts: &Parts<D>, step: usize) -> bool {
+    let output = |walk: &Walk<D>| {
         let data = walk.data.iter().find(|data| data.address == OUTPUT.address());
         data.map_or(Vec::new(), |data| data.written.clone())
     };
-    let (before, after) = (output(&head), output(&next));
-    let is_right = before.iter().all(|is_written| !is_written)
-        && after.iter().enumerate().all(|(place, is_written)| *is_written == (place < step));
-    if !is_right || !output(&end).iter().all(|is_written| *is_written) {
-        session.found(Kind::Output, "bytes of the output have not been written, for some number of iterations".into());
-    }
+    let Parts { head, next, end } = parts;
+    !output(head).contains(&true)
+        && output(next).iter().enumerate().all(|(place, is_written)| *is_written == (place < step))
+        && !output(end).contains(&false)
 }

@@ -15,12 +15,13 @@ use crate::memory::Denied;
 use crate::semantics::{are_same, is_legacy};
 use crate::value::{Domain, Flag, Number};
 
-/// General registers and vector registers have places below all addresses: 8 bytes for each general register, 64 for each vector register.
+/// Registers have places below all addresses: 8 bytes for each general register, 64 for each vector register, and 8 for each mask.
 pub(super) const VECTORS: u64 = 8 * 16;
-pub(super) const REGISTERS: u64 = VECTORS + 64 * 32;
+const MASKS: u64 = VECTORS + 64 * 32;
+pub(super) const REGISTERS: u64 = MASKS + 8 * 8;
 
 /// The number of bytes of a block.
-pub(super) const BLOCK: usize = 16;
+pub(crate) const BLOCK: usize = 16;
 
 /// A range of places.
 type Range = (u64, usize);
@@ -36,8 +37,8 @@ pub(super) struct Data {
 
 /// The state of a run.
 #[derive(Clone)]
-pub(super) struct Walk<D: Domain> {
-    pub(super) machine: Machine<D>,
+pub(crate) struct Walk<D: Domain> {
+    pub(crate) machine: Machine<D>,
     /// The slopes of words, by their places.
     pub(super) slopes: BTreeMap<u64, Slope>,
     /// The greatest sum of both counts of iterations.
@@ -45,6 +46,8 @@ pub(super) struct Walk<D: Domain> {
     pub(super) data: Vec<Data>,
     /// The slope of addresses of data. Bytes of data with equal offsets therefore have the same place relative to the iteration.
     pub(super) advance: Slope,
+    /// For a state at a head: the bits that are unknown.
+    pub(super) unknown: BTreeMap<u64, [u8; 8]>,
     /// The slopes of the registers that a function preserves, at the calls of the functions that have not returned.
     frames: Vec<Vec<Slope>>,
 }
@@ -58,7 +61,7 @@ struct Outcome {
 }
 
 /// Makes bits of a byte unknown.
-pub(super) fn unknown<D: Domain>(domain: &mut D, byte: D::Byte, bits: u8) -> D::Byte {
+fn unknown<D: Domain>(domain: &mut D, byte: D::Byte, bits: u8) -> D::Byte {
     let any = domain.opaque(D::value(byte), 0xff);
     let (any, kept) = (domain.and(any, D::constant(bits)), domain.and(byte, D::constant(!bits)));
     domain.xor(any, kept)
@@ -75,8 +78,8 @@ fn place(register: Register) -> Option<Range> {
 impl<D: Domain> Walk<D> {
     /// The state at the start of a call, which has been prepared.
     pub(super) fn new(machine: Machine<D>, data: Vec<Data>, most: i64) -> Self {
-        let mut walk =
-            Walk { machine, slopes: BTreeMap::new(), most, data, advance: Slope::default(), frames: Vec::new() };
+        let (slopes, unknown, frames) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut walk = Walk { machine, slopes, most, data, advance: Slope::default(), unknown, frames };
         walk.frames.push(walk.preserved());
         walk
     }
@@ -109,37 +112,47 @@ impl<D: Domain> Walk<D> {
         }
     }
 
+    /// The bytes of the register at a place.
+    fn register(&mut self, place: u64) -> Option<&mut [D::Byte]> {
+        let index = place as usize;
+        let machine = &mut self.machine;
+        let all = match place {
+            ..VECTORS => &mut machine.general.as_flattened_mut()[index..],
+            VECTORS..MASKS => &mut machine.vectors.as_flattened_mut()[index - VECTORS as usize..],
+            MASKS..REGISTERS => &mut machine.masks.as_flattened_mut()[index - MASKS as usize..],
+            _ => return None,
+        };
+        Some(&mut all[..8])
+    }
+
     /// The bytes of the word at a place.
-    pub(super) fn word(&self, place: u64) -> [D::Byte; 8] {
+    pub(crate) fn word(&self, place: u64) -> [D::Byte; 8] {
         let mut bytes = [D::constant(0); 8];
-        if place < VECTORS {
-            return self.machine.general[place as usize / 8];
-        } else if place < REGISTERS {
-            let (index, start) = ((place - VECTORS) as usize / 64, (place - VECTORS) as usize % 64);
-            bytes.copy_from_slice(&self.machine.vectors[index][start..start + 8]);
-        } else {
-            self.machine.memory.read(place, &mut bytes).expect("a word of a region");
-        }
-        bytes
+        let index = place as usize;
+        let all = match place {
+            ..VECTORS => &self.machine.general.as_flattened()[index..],
+            VECTORS..MASKS => &self.machine.vectors.as_flattened()[index - VECTORS as usize..],
+            MASKS..REGISTERS => &self.machine.masks.as_flattened()[index - MASKS as usize..],
+            _ => {
+                self.machine.memory.read(place, &mut bytes).expect("a word of a region");
+                return bytes;
+            }
+        };
+        *all.first_chunk().expect("8 bytes")
     }
 
-    pub(super) fn set_word(&mut self, place: u64, bytes: [D::Byte; 8]) {
-        if place < VECTORS {
-            self.machine.general[place as usize / 8] = bytes;
-        } else if place < REGISTERS {
-            let (index, start) = ((place - VECTORS) as usize / 64, (place - VECTORS) as usize % 64);
-            self.machine.vectors[index][start..start + 8].copy_from_slice(&bytes);
-        } else {
-            self.machine.memory.write(place, &bytes, 0).expect("a word of a writable region");
+    pub(crate) fn set_word(&mut self, place: u64, bytes: [D::Byte; 8]) {
+        match self.register(place) {
+            Some(register) => register.copy_from_slice(&bytes),
+            None => self.machine.memory.write(place, &bytes, 0).expect("a word of a writable region"),
         }
     }
 
-    /// Makes the bits of a word unknown from a bit on.
-    pub(super) fn forget(&mut self, place: u64, from: u32) {
-        let mask = u64::MAX.checked_shl(from).unwrap_or(0).to_le_bytes();
+    /// Makes bits of a word unknown.
+    pub(super) fn forget(&mut self, place: u64, bits: [u8; 8]) {
         let mut bytes = self.word(place);
-        for (byte, mask) in bytes.iter_mut().zip(mask) {
-            *byte = unknown(&mut self.machine.domain, *byte, mask);
+        for (byte, bits) in bytes.iter_mut().zip(bits).filter(|(_, bits)| *bits != 0) {
+            *byte = unknown(&mut self.machine.domain, *byte, bits);
         }
         self.set_word(place, bytes);
     }
@@ -265,7 +278,7 @@ impl<D: Domain> Walk<D> {
         // The words are unknown for this instruction only.
         let before: Vec<_> = reads.iter().map(|place| (*place, self.word(*place))).collect();
         for place in &reads {
-            self.forget(*place, self.slope(*place).fixed_bits());
+            self.forget(*place, self.slope(*place).changing());
         }
         self.execute(&i, &writes)?;
         for (place, bytes) in before {
@@ -311,7 +324,7 @@ impl<D: Domain> Walk<D> {
             }
             let Some((start, size)) = self.range(i, operand) else { continue };
             // The encodings VEX and EVEX clear the rest of a vector register.
-            let clears = (VECTORS..REGISTERS).contains(&start) && !is_legacy(i);
+            let clears = (VECTORS..MASKS).contains(&start) && !is_legacy(i);
             ranges.push((start, if clears { 64 } else { size }));
         }
         let word = |register| self.word(8 * Register::number(register) as u64);

@@ -1,0 +1,159 @@
+//! Equality for loops of any length.
+//!
+//! At the head of a loop, a state is expressed in the chaining register and the data from there on. An iteration must lead to the same
+//! expressions in the next chaining register and the data of the next iteration, and its output must be that of the standard. Bits of the
+//! state for which this is not so become new symbols, so nothing can depend on them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::cipher::{Block, Cipher, block};
+use super::modes::expected;
+use super::{Differences, Outcome, Prover, difference};
+use crate::cases::modes::{Form, Mode, Next, OUTPUT, REGISTER, ranges, set_key};
+use crate::cases::{Extent, Group};
+use crate::image::Image;
+use crate::loops::{BLOCK, Call, Loop, Walk, parts, places, step_of, writes_all};
+use crate::machine::Stop;
+use crate::memory::Region;
+use crate::symbols::{Bit, Symbol, Symbols, Table};
+use crate::value::Domain;
+
+/// A substitution: for each replaced atom, the sum of the atom and its replacement.
+type Substitution = HashMap<Bit, Bit>;
+
+/// Replaces the atoms of an expression. `None` if it has another atom that is not below `end`.
+fn replaced(table: &mut Table, bit: Bit, substitution: &Substitution, end: usize) -> Option<Bit> {
+    let mut terms = vec![bit];
+    for atom in table.atoms(bit) {
+        match substitution.get(atom) {
+            Some(difference) => terms.push(*difference),
+            None if (*atom as usize) < end => {}
+            None => return None,
+        }
+    }
+    Some(if terms.len() == 1 { bit } else { table.sum(&terms) })
+}
+
+/// The substitution of expressions that have an atom of their own. The other atoms of these expressions depend on keys only.
+fn substitution(table: &mut Table, from: &[Symbol], to: &[Symbol]) -> Substitution {
+    let mut result = Substitution::new();
+    for (from, to) in from.as_flattened().iter().zip(to.as_flattened()) {
+        let last = *table.atoms(*from).last().expect("an expression with symbols");
+        result.insert(last, table.xor(*from, *to));
+    }
+    result
+}
+
+/// Proves a group for all numbers of iterations.
+pub fn prove(image: &Arc<Image>, group: Group) -> Outcome {
+    let Some((mode, step)) = step_of(group) else { return Outcome::default() };
+    let proved = Prover::new(image, group, Extent::Full).and_then(|mut prover| {
+        prove_all(&mut prover, mode, step)?;
+        Ok(prover.outcome)
+    });
+    proved.unwrap_or_else(|stop| Outcome { names: Vec::new(), failures: vec![format!("{group}: {stop}")] })
+}
+
+fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> {
+    if matches!(mode.next, Next::Counter(_)) || mode.form == Form::Mac {
+        return Ok(());
+    }
+    let key = prover.key.clone();
+    let mut keys = [set_key(&mut prover.session, key)?, 0];
+    let mut unit = None;
+    let register = block(&prover.symbols.inputs(BLOCK));
+    let argument = block(&prover.symbols.inputs(BLOCK));
+    if mode.form == Form::Unit {
+        let bytes = prover.symbols.inputs(prover.group.key_len);
+        unit = Some(Cipher::new(&prover.symbols, &bytes).encrypt(&argument));
+        keys[1] = set_key(&mut prover.session, bytes)?;
+    }
+    let data = prover.symbols.inputs(8 * step.max(BLOCK));
+    let last = prover.symbols.inputs(BLOCK);
+    for in_place in ranges(mode, step).1.iter().copied() {
+        let start = if unit.is_some() { argument } else { register };
+        let session = prover.session.clone();
+        let call = Call { session: &session, mode, keys, register: start.to_vec(), in_place };
+        let mut found = call.find_loop(&data, step)?;
+        found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
+        for rest in (0..step).step_by(mode.unit) {
+            let prover_of_run = prover.fork();
+            let inputs = Inputs { register, unit, data: &data, last: &last };
+            let result = prove_rest(&prover_of_run, &call, found, rest, &inputs);
+            prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
+        }
+    }
+    Ok(())
+}
+
+/// The symbols of a run.
+struct Inputs<'a> {
+    register: Block,
+    /// The encrypted number of a data unit, which is the register at the start.
+    unit: Option<Block>,
+    data: &'a [Symbol],
+    /// The last block of the data.
+    last: &'a [Symbol],
+}
+
+/// Proves a mode for all lengths that are `rest` plus a multiple of a step.
+fn prove_rest(
+    prover: &Prover,
+    call: &Call<'_, Symbols>,
+    found: Loop,
+    rest: usize,
+    inputs: &Inputs<'_>,
+) -> Differences {
+    let Prover { session, cipher, symbols, .. } = prover;
+    let Inputs { register, unit, data, last } = inputs;
+    let call = Call { session, register: call.register.clone(), ..*call };
+    let (mode, step) = (call.mode, found.step);
+    let with_last = |len: usize| [&data[..len - BLOCK], last].concat();
+    let end = symbols.table().atom_count();
+    // The definitions are computed first: they register the inputs of S-boxes.
+    let (output, after) = expected(cipher, mode, register, &data[..step]);
+    let (end_output, end_register) = expected(cipher, mode, register, &with_last(rest + found.last * step));
+    let mut next = substitution(&mut symbols.table(), data, &data[step..]);
+    if let Some(after) = after {
+        next.extend(substitution(&mut symbols.table(), register, &after));
+    }
+    let at_head = |walk: &mut Walk<Symbols>| {
+        let Some(unit) = unit else { return };
+        let tweak = substitution(&mut symbols.table(), unit, register);
+        for place in places(walk) {
+            let bytes = walk.word(place);
+            let mut table = symbols.table();
+            let bytes = bytes.map(|byte| byte.map(|bit| replaced(&mut table, bit, &tweak, usize::MAX).expect("an expression")));
+            drop(table);
+            walk.set_word(place, bytes);
+        }
+    };
+    let mut differs = |symbols: &Symbols, byte: Symbol, other: Symbol| -> u8 {
+        if Symbols::secret(byte) == 0 && byte == other {
+            return 0;
+        }
+        let mut table = symbols.table();
+        let is_same = |place: &usize| replaced(&mut table, byte[*place], &next, end) == Some(other[*place]);
+        let same = (0..8).filter(is_same).fold(0, |bits, place| bits | 1 << place);
+        !same
+    };
+    let start = call.start(&with_last(rest + (found.last + 1) * step), step)?;
+    let parts = parts(start, found, at_head, &mut differs)?;
+    let mut differences = Vec::new();
+    if !writes_all(&parts, step) {
+        differences.push("bytes of the output have not been written".into());
+    }
+    let bytes = |walk: &Walk<Symbols>, buffer: crate::cases::Buffer| -> Vec<Symbol> {
+        walk.machine.memory.region(buffer.address()).map_or(Vec::new(), |region: &Region<Symbols>| region.bytes().to_vec())
+    };
+    if !matches!(mode.form, Form::Read) {
+        let result = bytes(&parts.next, OUTPUT);
+        differences.extend(difference("the output of an iteration", &result[..step], &output));
+        differences.extend(difference("the output", &bytes(&parts.end, OUTPUT), &end_output));
+    }
+    if let Some(register) = end_register {
+        differences.extend(difference("the chaining register", &bytes(&parts.end, REGISTER), &register));
+    }
+    Ok(differences)
+}
