@@ -71,6 +71,7 @@ fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> 
     }
     let data = prover.symbols.inputs(8 * step.max(BLOCK));
     let last = prover.symbols.inputs(BLOCK);
+    let end = prover.symbols.table().atom_count();
     for in_place in ranges(mode, step).1.iter().copied() {
         let start = if unit.is_some() { argument } else { register };
         let session = prover.session.clone();
@@ -78,9 +79,10 @@ fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> 
         let mut found = call.find_loop(&data, step)?;
         found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
         for rest in (0..step).step_by(mode.unit) {
-            let prover_of_run = prover.fork();
-            let inputs = Inputs { register, unit, data: &data, last: &last };
-            let result = prove_rest(&prover_of_run, &call, found, rest, &inputs);
+            // Runs of circuits have long expressions, so each has its own table.
+            let forked = prover.group.kernel.width.is_some().then(|| prover.fork());
+            let inputs = Inputs { register, unit, data: &data, last: &last, end };
+            let result = prove_rest(forked.as_ref().unwrap_or(prover), &call, found, rest, &inputs);
             prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
         }
     }
@@ -95,6 +97,8 @@ struct Inputs<'a> {
     data: &'a [Symbol],
     /// The last block of the data.
     last: &'a [Symbol],
+    /// The number of atoms before the run.
+    end: usize,
 }
 
 /// Proves a mode for all lengths that are `rest` plus a multiple of a step.
@@ -106,11 +110,10 @@ fn prove_rest(
     inputs: &Inputs<'_>,
 ) -> Differences {
     let Prover { session, cipher, symbols, .. } = prover;
-    let Inputs { register, unit, data, last } = inputs;
+    let Inputs { register, unit, data, last, end } = inputs;
     let call = Call { session, register: call.register.clone(), ..*call };
     let (mode, step) = (call.mode, found.step);
     let with_last = |len: usize| [&data[..len - BLOCK], last].concat();
-    let end = symbols.table().atom_count();
     // The definitions are computed first: they register the inputs of S-boxes.
     let (output, after) = expected(cipher, mode, register, &data[..step]);
     let (end_output, end_register) = expected(cipher, mode, register, &with_last(rest + found.last * step));
@@ -134,7 +137,7 @@ fn prove_rest(
             return 0;
         }
         let mut table = symbols.table();
-        let is_same = |place: &usize| replaced(&mut table, byte[*place], &next, end) == Some(other[*place]);
+        let is_same = |place: &usize| replaced(&mut table, byte[*place], &next, *end) == Some(other[*place]);
         let same = (0..8).filter(is_same).fold(0, |bits, place| bits | 1 << place);
         !same
     };

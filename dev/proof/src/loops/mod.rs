@@ -179,3 +179,6 @@ pub(crate) fn writes_all<D: Domain>(parts: &Parts<D>, step: usize) -> bool {
         && output(next).iter().enumerate().all(|(place, is_written)| *is_written == (place < step))
         && !output(end).contains(&false)
 }
+
+#[cfg(test)]
+mod tests;

@@ -361,15 +361,12 @@ impl<D: Domain> Walk<D> {
         // LEA accesses no memory. The others may read a register of the address for another purpose, too.
         let has_implicit =
             matches!(i.mnemonic(), Mnemonic::Lea | Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Div | Mnemonic::Cmpxchg);
-        let is_operand = |register| {
-            let registers = [i.memory_base(), i.memory_index()].into_iter();
-            let registers = registers.filter(|_| !has_implicit && !i.is_string_instruction());
-            let explicit = (0..i.op_count()).filter(|operand| i.op_kind(*operand) == OpKind::Register);
-            registers.chain(explicit.map(|operand| i.op_register(operand))).any(|other| other == register)
+        let is_address = |register| {
+            !has_implicit && !i.is_string_instruction() && [i.memory_base(), i.memory_index()].contains(&register)
         };
         for used in info.used_registers().iter().filter(|used| used.register().is_gpr()) {
             let is_read = !matches!(used.access(), OpAccess::Write | OpAccess::None);
-            if is_read && !is_operand(used.register()) {
+            if is_read && !is_address(used.register()) {
                 places.extend(place(used.register()).into_iter().flat_map(|range| self.sloped(range)));
             }
         }
@@ -488,7 +485,7 @@ impl<D: Domain> Walk<D> {
                 let slope = first.slope.shifted_right(count);
                 (Linear { least: first.least >> count, slope }, Some(Some(carry)))
             }
-            And if constant | (1u64.checked_shl(fixed).unwrap_or(0).wrapping_sub(1)) == u64::MAX => {
+            And if second.slope.is_zero() && constant | (1u64.checked_shl(fixed).unwrap_or(0).wrapping_sub(1)) == u64::MAX => {
                 (Linear::of(first.least as u64 & constant, first.slope), Some(Some(false)))
             }
             // The result is positive if the number is above the complement of the mask.
