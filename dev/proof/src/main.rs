@@ -38,8 +38,8 @@ struct Options {
     /// Only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants without --short
     #[arg(long, conflicts_with = "mutants")]
     equality: bool,
-    /// Only loops
-    #[arg(long)]
+    /// Only the proofs for loops of any length, which otherwise precede the analysis, except with --mutants without --short
+    #[arg(long, conflicts_with_all = ["mutants", "equality"])]
     loops: bool,
     /// Print the name of each run and, for the runs with values, the number of executed instructions
     #[arg(long)]
@@ -194,6 +194,30 @@ fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent, prints_r
     failed
 }
 
+/// Proves groups for loops of any length on all processors. Prints the findings and the first failure of each group, and returns their number.
+fn prove_loops(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known], prints_runs: bool) -> usize {
+    let groups = loops::groups(groups, extent);
+    let total = Mutex::new((Total::default(), 0, 0));
+    parallel::for_each(&groups, |group| {
+        let (outcome, equality::Outcome { names, failures }) =
+            (loops::run(image, *group, extent), equality::prove_loops(image, *group, extent));
+        print_runs(&outcome.names, prints_runs);
+        print_runs(&names, prints_runs);
+        failures.first().iter().for_each(|first| println!("FOUND: not equal in loops of any length\n    first run: {first}"));
+        let mut total = total.lock().expect("no thread panics");
+        total.0.new += usize::from(outcome.names.is_empty());
+        total.0.add(outcome, known);
+        (total.1, total.2) = (total.1 + names.len(), total.2 + usize::from(!failures.is_empty()));
+    });
+    let (Total { outcome, new, .. }, equal, unequal) = total.into_inner().expect("no thread panics");
+    println!(
+        "loops of any length: {} groups, {} runs, and {equal} runs of equality; {new} new findings, {unequal} groups with failures of equality",
+        groups.len(),
+        outcome.names.len()
+    );
+    new + unequal
+}
+
 fn prove(options: &Options) -> Result<bool, String> {
     let Options { only, short, list: lists, equality: skips_taint, .. } = options;
     let named = |mut groups: Vec<Group>| {
@@ -222,30 +246,22 @@ fn prove(options: &Options) -> Result<bool, String> {
     }
     let mut missed = controls::missed(&image);
     missed.extend(equality::controls::missed(&image));
+    missed.extend(loops::controls::missed(&image));
     if !missed.is_empty() {
         return Err(format!(
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
-    let skips_equality = options.loops;
     // A call with mutants for all lengths would repeat proofs of equality that a call without mutants makes.
-    let skips_equality = skips_equality || has_mutants && !short;
+    let skips_equality = has_mutants && !short;
+    let skips_loops = skips_equality || *skips_taint || image.is_arm;
+    let wrong_loops = if skips_loops { 0 } else { prove_loops(&image, &groups, extent, &known, options.runs) };
+    if options.loops {
+        return Ok(wrong_loops == 0);
+    }
     let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent, options.runs) };
     if *skips_taint {
         return Ok(unequal == 0);
-    }
-    if options.loops {
-        let total = Mutex::new(Total::default());
-        parallel::for_each(&loops::groups(&groups), |group| {
-            let outcome = loops::run(&image, *group);
-            let equality::Outcome { names, failures } = equality::prove_loops(&image, *group);
-            println!("loops: {group}: {} runs, {} of equality, {} unequal", outcome.names.len(), names.len(), failures.len());
-            failures.first().iter().for_each(|failure| println!("FOUND: {failure}"));
-            total.lock().expect("no thread panics").add(outcome, &known);
-        });
-        let total = total.into_inner().expect("no thread panics");
-        total.summarise();
-        return Ok(total.new == 0);
     }
     let total = run(&image, &groups, if has_mutants { Extent::Short } else { extent }, &known);
     total.summarise();
@@ -279,7 +295,7 @@ fn prove(options: &Options) -> Result<bool, String> {
         println!("{number} mutants, {survivors} of which survive and are not explained");
         are_refuted = survivors == 0;
     }
-    Ok(new + unequal + unexecuted == 0 && stale.is_empty() && are_refuted)
+    Ok(new + unequal + wrong_loops + unexecuted == 0 && stale.is_empty() && are_refuted)
 }
 
 fn main() -> ExitCode {

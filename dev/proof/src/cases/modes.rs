@@ -67,6 +67,11 @@ impl Mode {
         self.name.ends_with("encryption")
     }
 
+    /// The same mode with another function of the harness.
+    pub(crate) fn with_function(&self, function: &'static str) -> Mode {
+        Mode { function, ..*self }
+    }
+
     /// True if each block depends on the block before.
     pub(crate) fn is_serial(&self) -> bool {
         self.most > 0

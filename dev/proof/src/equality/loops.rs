@@ -10,14 +10,17 @@ use std::sync::Arc;
 use super::cipher::{Block, Cipher, block};
 use super::modes::expected;
 use super::{Differences, Outcome, Prover, difference};
-use crate::cases::modes::{Form, Mode, Next, OUTPUT, REGISTER, ranges, set_key};
-use crate::cases::{Extent, Group};
+use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, ranges, set_key};
+use crate::cases::{Buffer, Extent, Group};
 use crate::image::Image;
-use crate::loops::{BLOCK, Call, Loop, Walk, parts, places, step_of, writes_all};
+use crate::loops::{BLOCK, Call, Loop, Walk, parts, places, rests, step_of, writes_all};
 use crate::machine::Stop;
 use crate::memory::Region;
 use crate::symbols::{Bit, Symbol, Symbols, Table};
 use crate::value::Domain;
+
+/// A buffer for an argument of the controls.
+const UNUSED: Buffer = Buffer(0);
 
 /// A substitution: for each replaced atom, the sum of the atom and its replacement.
 type Substitution = HashMap<Bit, Bit>;
@@ -46,9 +49,9 @@ fn substitution(table: &mut Table, from: &[Symbol], to: &[Symbol]) -> Substituti
 }
 
 /// Proves a group for all numbers of iterations.
-pub fn prove(image: &Arc<Image>, group: Group) -> Outcome {
+pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let Some((mode, step)) = step_of(group) else { return Outcome::default() };
-    let proved = Prover::new(image, group, Extent::Full).and_then(|mut prover| {
+    let proved = Prover::new(image, group, extent).and_then(|mut prover| {
         prove_all(&mut prover, mode, step)?;
         Ok(prover.outcome)
     });
@@ -78,11 +81,13 @@ fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> 
         let call = Call { session: &session, mode, keys, register: start.to_vec(), in_place };
         let mut found = call.find_loop(&data, step)?;
         found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
-        for rest in (0..step).step_by(mode.unit) {
+        for rest in rests(mode, step, prover.extent) {
             // Runs of circuits have long expressions, so each has its own table.
             let forked = prover.group.kernel.width.is_some().then(|| prover.fork());
             let inputs = Inputs { register, unit, data: &data, last: &last, end };
-            let result = prove_rest(forked.as_ref().unwrap_or(prover), &call, found, rest, &inputs);
+            let run = forked.as_ref().unwrap_or(prover);
+            let definition = |register: &Block, data: &[Symbol]| expected(&run.cipher, mode, register, data);
+            let result = prove_rest(run, &call, found, rest, &inputs, &definition);
             prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
         }
     }
@@ -108,15 +113,16 @@ fn prove_rest(
     found: Loop,
     rest: usize,
     inputs: &Inputs<'_>,
+    definition: &dyn Fn(&Block, &[Symbol]) -> (Vec<Symbol>, Option<Block>),
 ) -> Differences {
-    let Prover { session, cipher, symbols, .. } = prover;
+    let Prover { session, symbols, .. } = prover;
     let Inputs { register, unit, data, last, end } = inputs;
     let call = Call { session, register: call.register.clone(), ..*call };
     let (mode, step) = (call.mode, found.step);
     let with_last = |len: usize| [&data[..len - BLOCK], last].concat();
     // The definitions are computed first: they register the inputs of S-boxes.
-    let (output, after) = expected(cipher, mode, register, &data[..step]);
-    let (end_output, end_register) = expected(cipher, mode, register, &with_last(rest + found.last * step));
+    let (output, after) = definition(register, &data[..step]);
+    let (end_output, end_register) = definition(register, &with_last(rest + found.last * step));
     let mut next = substitution(&mut symbols.table(), data, &data[step..]);
     if let Some(after) = after {
         next.extend(substitution(&mut symbols.table(), register, &after));
@@ -147,7 +153,7 @@ fn prove_rest(
     if !writes_all(&parts, step) {
         differences.push("bytes of the output have not been written".into());
     }
-    let bytes = |walk: &Walk<Symbols>, buffer: crate::cases::Buffer| -> Vec<Symbol> {
+    let bytes = |walk: &Walk<Symbols>, buffer: Buffer| -> Vec<Symbol> {
         walk.machine.memory.region(buffer.address()).map_or(Vec::new(), |region: &Region<Symbols>| region.bytes().to_vec())
     };
     if !matches!(mode.form, Form::Read) {
@@ -159,4 +165,28 @@ fn prove_rest(
         differences.extend(difference("the chaining register", &bytes(&parts.end, REGISTER), &register));
     }
     Ok(differences)
+}
+
+/// A loop whose output is wrong after many iterations.
+pub(super) fn finds_late_fault(prover: &Prover) -> Result<bool, Stop> {
+    let ecb = MODES.iter().find(|mode| mode.name == "ECB encryption").expect("a mode of the list");
+    let (data, last) = (prover.symbols.inputs(8 * BLOCK), prover.symbols.inputs(BLOCK));
+    let end = prover.symbols.table().atom_count();
+    let inputs = Inputs { register: block(&data), unit: None, data: &data, last: &last, end };
+    let complement = |_: &Block, data: &[Symbol]| -> (Vec<Symbol>, Option<Block>) {
+        let mut symbols = prover.symbols.clone();
+        (data.iter().map(|byte| symbols.not(*byte)).collect(), None)
+    };
+    let mut session = prover.session.clone();
+    let unused = session.public(UNUSED, &[0; BLOCK], false);
+    let prover = Prover { session, ..prover.fork() };
+    let differences = |function: &'static str| -> Differences {
+        let mode = ecb.with_function(function);
+        let call =
+            Call { session: &prover.session, mode: &mode, keys: [unused, 0], register: Vec::new(), in_place: false };
+        let found = call.find_loop(&data, BLOCK)?;
+        prove_rest(&prover, &call, found, 0, &inputs, &complement)
+    };
+    let fault = differences("proof_control_loop_result")?;
+    Ok(differences("proof_control_loop_right")?.is_empty() && fault.iter().any(|fault| fault.contains("of an iteration")))
 }

@@ -6,6 +6,7 @@
 //!
 //! The number of bytes is `rest + step * (done + left)`, where an iteration processes `step` bytes.
 
+pub mod controls;
 mod head;
 mod linear;
 mod walk;
@@ -19,7 +20,7 @@ use self::linear::{Linear, Slope};
 use self::walk::Data;
 pub(crate) use self::walk::{BLOCK, Walk};
 use crate::cases::modes::{Form, INPUT, MODES, Mode, Next, OUTPUT, arguments, ranges, set_key};
-use crate::cases::{Group, Operation, Outcome, Session};
+use crate::cases::{Extent, Group, Operation, Outcome, Session};
 use crate::contracts;
 use crate::image::Image;
 use crate::machine::{Kind, Program, Stop};
@@ -92,25 +93,37 @@ impl<D: Domain> Call<'_, D> {
     }
 }
 
-/// The modes whose loops are analysed: the number of bytes of an iteration.
+/// The mode of a group, and the number of bytes of an iteration of its loop. `None` if its loop is not analysed.
 pub(crate) fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
     let Operation::Mode(index) = group.operation else { return None };
-    let mode = &MODES[index];
-    let has_short_step = group.kernel.step < 512 && mode.name.starts_with("XTS");
+    let (mode, kernel) = (&MODES[index], group.kernel);
     let step = match mode.form {
         Form::Block => return None,
         Form::Mac => BLOCK,
-        // Six groups of blocks, as in GCM.
-        _ if has_short_step && group.kernel.width.is_none() => group.kernel.gcm.1,
         _ if mode.is_serial() => mode.unit,
-        _ => group.kernel.step,
+        // Six groups of blocks, as in GCM.
+        _ if mode.name.starts_with("XTS") && kernel.width.is_none() && kernel.step < 512 => kernel.gcm.1,
+        _ => kernel.step,
     };
     Some((mode, step))
 }
 
 /// The groups whose loops are analysed.
-pub fn groups(all: &[Group]) -> Vec<Group> {
-    all.iter().copied().filter(|group| step_of(*group).is_some()).collect()
+pub fn groups(all: &[Group], extent: Extent) -> Vec<Group> {
+    let is_chosen = |group: &&Group| step_of(**group).is_some() && (extent == Extent::Full || group.key_len == 16);
+    all.iter().copied().filter(|group| is_chosen(&group)).collect()
+}
+
+/// The numbers of bytes besides whole steps. With [`Extent::Short`], only a few.
+pub(crate) fn rests(mode: &Mode, step: usize, extent: Extent) -> Vec<usize> {
+    let is_chosen = |rest: &usize| {
+        let (blocks, bytes) = (rest / BLOCK, rest % BLOCK);
+        match extent {
+            Extent::Full => bytes == 0 || bytes == blocks * 7 % 15 + 1,
+            Extent::Short => [0, step - 1, step - BLOCK].contains(rest),
+        }
+    };
+    (0..step).step_by(mode.unit).filter(is_chosen).collect()
 }
 
 /// The bits of a byte with a value that differ in the next iteration, or that are secret there only.
@@ -120,15 +133,15 @@ fn changes(_: &Taint, byte: Tainted, next: Tainted) -> u8 {
 }
 
 /// Shows points 1 to 3 of docs/proof.md for all numbers of iterations.
-pub fn run(image: &Arc<Image>, group: Group) -> Outcome {
+pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let mut outcome = Outcome::default();
-    if let Err(stop) = run_all(image, group, &mut outcome) {
+    if let Err(stop) = run_all(image, group, extent, &mut outcome) {
         outcome.stops.insert(stop.to_string(), group.to_string());
     }
     outcome
 }
 
-fn run_all(image: &Arc<Image>, group: Group, outcome: &mut Outcome) -> Result<(), Stop> {
+fn run_all(image: &Arc<Image>, group: Group, extent: Extent, outcome: &mut Outcome) -> Result<(), Stop> {
     let Some((mode, step)) = step_of(group) else { return Ok(()) };
     let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::all(), contracts::answer));
     let mut session = Session::new(&program, group.kernel)?;
@@ -146,7 +159,7 @@ fn run_all(image: &Arc<Image>, group: Group, outcome: &mut Outcome) -> Result<()
         let call = Call { session: &session, mode, keys, register: register.clone(), in_place };
         let mut found = call.find_loop(&data, step)?;
         found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
-        for rest in (0..step).step_by(mode.unit) {
+        for rest in rests(mode, step, extent) {
             let bytes = &data[..rest + (found.last + 1) * step];
             let run = format!("{group}, {rest} bytes and any number of steps, in place: {in_place}");
             let result = call.start(bytes, step).and_then(|start| parts(start, found, |_| (), &mut changes));
