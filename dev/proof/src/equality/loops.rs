@@ -7,16 +7,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::cipher::{Block, Cipher, block};
+use super::cipher::{Block, Cipher, Counter, block, public};
 use super::modes::expected;
 use super::{Differences, Outcome, Prover, difference};
 use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, ranges, set_key};
 use crate::cases::{Buffer, Extent, Group};
 use crate::image::Image;
-use crate::loops::{BLOCK, Call, Loop, Walk, parts, places, rests, step_of, writes_all};
+use crate::loops::{BLOCK, COUNTER, Call, Loop, Walk, parts, places, rests, step_of, writes_all};
 use crate::machine::Stop;
 use crate::memory::Region;
-use crate::symbols::{Bit, Symbol, Symbols, Table};
+use crate::symbols::{Bit, ONE, Symbol, Symbols, Table};
 use crate::value::Domain;
 
 /// A buffer for an argument of the controls.
@@ -42,8 +42,9 @@ fn replaced(table: &mut Table, bit: Bit, substitution: &Substitution, end: usize
 fn substitution(table: &mut Table, from: &[Symbol], to: &[Symbol]) -> Substitution {
     let mut result = Substitution::new();
     for (from, to) in from.as_flattened().iter().zip(to.as_flattened()) {
-        let last = *table.atoms(*from).last().expect("an expression with symbols");
-        result.insert(last, table.xor(*from, *to));
+        if let Some(last) = table.atoms(*from).last().copied().filter(|_| *from > ONE) {
+            result.insert(last, table.xor(*from, *to));
+        }
     }
     result
 }
@@ -59,24 +60,31 @@ pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
 }
 
 fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> {
-    if matches!(mode.next, Next::Counter(_)) || mode.form == Form::Mac {
+    if mode.form == Form::Mac {
         return Ok(());
     }
+    let ctr32 = MODES.iter().find(|mode| mode.name == "CTR32").expect("a mode of the list");
     let key = prover.key.clone();
     let mut keys = [set_key(&mut prover.session, key)?, 0];
     let mut unit = None;
-    let register = block(&prover.symbols.inputs(BLOCK));
+    let mut register = block(&prover.symbols.inputs(BLOCK));
     let argument = block(&prover.symbols.inputs(BLOCK));
     if mode.form == Form::Unit {
         let bytes = prover.symbols.inputs(prover.group.key_len);
         unit = Some(Cipher::new(&prover.symbols, &bytes).encrypt(&argument));
         keys[1] = set_key(&mut prover.session, bytes)?;
     }
+    if mode.next == Next::Counter(16) {
+        register[..12].copy_from_slice(&public(&COUNTER.to_be_bytes()[..12]));
+    }
     let data = prover.symbols.inputs(8 * step.max(BLOCK));
     let last = prover.symbols.inputs(BLOCK);
     let end = prover.symbols.table().atom_count();
     for in_place in ranges(mode, step).1.iter().copied() {
-        let start = if unit.is_some() { argument } else { register };
+        let mut start = if unit.is_some() { argument } else { register };
+        if mode.next == Next::Counter(16) {
+            start = block(&public(&COUNTER.to_be_bytes()));
+        }
         let session = prover.session.clone();
         let call = Call { session: &session, mode, keys, register: start.to_vec(), in_place };
         let mut found = call.find_loop(&data, step)?;
@@ -86,12 +94,33 @@ fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> 
             let forked = prover.group.kernel.width.is_some().then(|| prover.fork());
             let inputs = Inputs { register, unit, data: &data, last: &last, end };
             let run = forked.as_ref().unwrap_or(prover);
+            // The counter does not wrap around at 2^32.
+            let mode = if mode.next == Next::Counter(16) { ctr32 } else { mode };
             let definition = |register: &Block, data: &[Symbol]| expected(&run.cipher, mode, register, data);
             let result = prove_rest(run, &call, found, rest, &inputs, &definition);
             prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
         }
     }
     Ok(())
+}
+
+/// Replaces the last 32 bits of counter blocks in vector registers by symbols. They are then any number that steps have added to the counter,
+/// as the proof for the next head shows.
+fn name_counters(walk: &mut Walk<Symbols>, symbols: &Symbols, register: &Block, blocks: usize) {
+    for word in walk.machine.vectors.iter_mut().flat_map(|vector| vector.as_chunks_mut::<4>().0) {
+        let is_public = word.iter().all(|byte| Symbols::secret(*byte) == 0);
+        let value = u32::from_le_bytes(word.map(Symbols::value));
+        for (value, is_reversed) in [(value, false), (value.swap_bytes(), true)] {
+            let number = value.wrapping_sub(COUNTER as u32) as usize;
+            if is_public && number < blocks {
+                word.copy_from_slice(&Counter::Last32.after(symbols, register, number)[12..]);
+                // The order of bytes in a block is big-endian.
+                if !is_reversed {
+                    word.reverse();
+                }
+            }
+        }
+    }
 }
 
 /// The symbols of a run.
@@ -127,7 +156,19 @@ fn prove_rest(
     if let Some(after) = after {
         next.extend(substitution(&mut symbols.table(), register, &after));
     }
+    if let Next::Counter(_) = mode.next {
+        // The counters of later blocks have atoms of their own.
+        for blocks in 1..2 * step / BLOCK {
+            let counters = [blocks, blocks + step / BLOCK].map(|blocks| Counter::Last32.after(symbols, register, blocks));
+            for (atom, difference) in substitution(&mut symbols.table(), &counters[0], &counters[1]) {
+                next.entry(atom).or_insert(difference);
+            }
+        }
+    }
     let at_head = |walk: &mut Walk<Symbols>| {
+        if mode.next == Next::Counter(16) {
+            return name_counters(walk, symbols, register, 2 * step / BLOCK);
+        }
         let Some(unit) = unit else { return };
         let tweak = substitution(&mut symbols.table(), unit, register);
         for place in places(walk) {
@@ -161,7 +202,7 @@ fn prove_rest(
         differences.extend(difference("the output of an iteration", &result[..step], &output));
         differences.extend(difference("the output", &bytes(&parts.end, OUTPUT), &end_output));
     }
-    if let Some(register) = end_register {
+    if let Some(register) = end_register.filter(|_| !matches!(mode.next, Next::Counter(_))) {
         differences.extend(difference("the chaining register", &bytes(&parts.end, REGISTER), &register));
     }
     Ok(differences)

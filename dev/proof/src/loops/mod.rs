@@ -31,9 +31,9 @@ use crate::value::Domain;
 /// A bound of the number of bytes. No processor has as many addresses.
 const MOST_BYTES: u64 = 1 << 56;
 
-/// The counter of CTR. Its last 32 bits wrap after 2^32 - 1 blocks.
-const COUNTER: u128 = 0x3c91_a7e0_5d14_f86b_22c7_390f_0000_0001;
-const MOST_COUNTED: u64 = 16 * (1 << 31);
+/// The counter of CTR, and a number of bytes before its last 32 bits wrap around.
+pub(crate) const COUNTER: u128 = 0x3c91_a7e0_5d14_f86b_22c7_390f_1d3c_5b81;
+const MOST_COUNTED: u64 = BLOCK as u64 * ((1 << 32) - 1 - COUNTER as u32 as u64);
 
 /// The arguments of a call, besides its data.
 pub(crate) struct Call<'a, D: Domain> {
