@@ -13,7 +13,7 @@ use super::{Differences, Outcome, Prover, difference};
 use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, ranges, set_key};
 use crate::cases::{Buffer, Extent, Group};
 use crate::image::Image;
-use crate::loops::{BLOCK, COUNTER, Call, Loop, Walk, parts, places, rests, step_of, writes_all};
+use crate::loops::{BLOCK, COUNTER, Call, Loop, Walk, find, most_bytes, parts, places, rests, step_of, writes_all};
 use crate::machine::Stop;
 use crate::memory::Region;
 use crate::symbols::{Bit, ONE, Symbol, Symbols, Table};
@@ -53,13 +53,13 @@ fn substitution(table: &mut Table, from: &[Symbol], to: &[Symbol]) -> Substituti
 pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let Some((mode, step)) = step_of(group) else { return Outcome::default() };
     let proved = Prover::new(image, group, extent).and_then(|mut prover| {
-        prove_all(&mut prover, mode, step)?;
+        prove_all(image, &mut prover, mode, step)?;
         Ok(prover.outcome)
     });
     proved.unwrap_or_else(|stop| Outcome { names: Vec::new(), failures: vec![format!("{group}: {stop}")] })
 }
 
-fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> {
+fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> {
     if mode.form == Form::Mac {
         return Ok(());
     }
@@ -77,7 +77,7 @@ fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> 
     if mode.next == Next::Counter(16) {
         register[..12].copy_from_slice(&public(&COUNTER.to_be_bytes()[..12]));
     }
-    let data = prover.symbols.inputs(8 * step.max(BLOCK));
+    let data = prover.symbols.inputs(most_bytes(step));
     let last = prover.symbols.inputs(BLOCK);
     let end = prover.symbols.table().atom_count();
     for in_place in ranges(mode, step).1.iter().copied() {
@@ -87,8 +87,7 @@ fn prove_all(prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> 
         }
         let session = prover.session.clone();
         let call = Call { session: &session, mode, keys, register: start.to_vec(), in_place };
-        let mut found = call.find_loop(&data, step)?;
-        found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
+        let found = find(image, prover.group, in_place)?;
         for rest in rests(mode, step, prover.extent) {
             // Runs of circuits have long expressions, so each has its own table.
             let forked = prover.group.kernel.width.is_some().then(|| prover.fork());

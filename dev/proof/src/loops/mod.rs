@@ -75,6 +75,12 @@ impl<D: Domain> Call<'_, D> {
         Ok(executions)
     }
 
+    /// Finds the loop for each number of bytes that is left after it.
+    fn find_loop_of_all(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
+        let (found, other) = (self.find_loop(data, step)?, self.find_loop(&data[self.mode.unit..], step)?);
+        Ok(Loop { last: found.last.max(other.last), ..found })
+    }
+
     /// Finds the loop that processes `step` bytes in each iteration: an instruction that one more step executes one more time.
     pub(crate) fn find_loop(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
         const STEPS: usize = 6;
@@ -143,22 +149,14 @@ pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
 
 fn run_all(image: &Arc<Image>, group: Group, extent: Extent, outcome: &mut Outcome) -> Result<(), Stop> {
     let Some((mode, step)) = step_of(group) else { return Ok(()) };
-    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::all(), contracts::answer));
-    let mut session = Session::new(&program, group.kernel)?;
-    let mut keys = [0; 2];
-    for key in &mut keys {
-        let bytes = session.secrets(&session.sample(group.key_len, 5));
-        *key = set_key(&mut session, bytes)?;
-    }
-    session.machine.findings.clear();
+    let (session, keys) = session(image, group)?;
     let register = COUNTER.to_be_bytes();
     let register =
         if mode.has_secret_register { session.secrets(&register) } else { session.publics(&register) };
-    let data = session.secrets(&session.sample(8 * step.max(BLOCK), 3));
-    for in_place in ranges(mode, group.kernel.step).1.iter().copied() {
+    let data = session.secrets(&session.sample(most_bytes(step), 3));
+    for in_place in ranges(mode, step).1.iter().copied() {
         let call = Call { session: &session, mode, keys, register: register.clone(), in_place };
-        let mut found = call.find_loop(&data, step)?;
-        found.last = found.last.max(call.find_loop(&data[mode.unit..], step)?.last);
+        let found = call.find_loop_of_all(&data, step)?;
         for rest in rests(mode, step, extent) {
             let bytes = &data[..rest + (found.last + 1) * step];
             let run = format!("{group}, {rest} bytes and any number of steps, in place: {in_place}");
@@ -169,6 +167,32 @@ fn run_all(image: &Arc<Image>, group: Group, extent: Extent, outcome: &mut Outco
         }
     }
     Ok(())
+}
+
+/// The number of bytes of data that is enough for each run.
+pub(crate) fn most_bytes(step: usize) -> usize {
+    8 * step.max(BLOCK)
+}
+
+/// A session with two keys of a group.
+fn session(image: &Arc<Image>, group: Group) -> Result<(Session, [u64; 2]), Stop> {
+    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::all(), contracts::answer));
+    let mut session = Session::new(&program, group.kernel)?;
+    let mut keys = [0; 2];
+    for key in &mut keys {
+        let bytes = session.secrets(&session.sample(group.key_len, 5));
+        *key = set_key(&mut session, bytes)?;
+    }
+    session.machine.findings.clear();
+    Ok((session, keys))
+}
+
+/// The loop of a group.
+pub(crate) fn find(image: &Arc<Image>, group: Group, in_place: bool) -> Result<Loop, Stop> {
+    let (session, keys) = session(image, group)?;
+    let (mode, step) = step_of(group).expect("a group whose loop is analysed");
+    let (register, data) = (session.publics(&COUNTER.to_be_bytes()), session.secrets(&vec![0; most_bytes(step)]));
+    Call { session: &session, mode, keys, register, in_place }.find_loop_of_all(&data, step)
 }
 
 /// Adds the findings of the parts of a run to a session.
