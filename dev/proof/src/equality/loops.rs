@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::cipher::{Block, Cipher, Counter, block, public};
 use super::modes::expected;
 use super::{Differences, Outcome, Prover, difference};
-use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, ranges, set_key};
+use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, set_key};
 use crate::cases::{Buffer, Extent, Group};
 use crate::image::Image;
 use crate::loops::{BLOCK, COUNTER, Call, Loop, Walk, find, most_bytes, parts, places, rests, step_of, writes_all};
@@ -60,7 +60,8 @@ pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
 }
 
 fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> {
-    if mode.form == Form::Mac {
+    let (group, is_circuit) = (prover.group, prover.group.kernel.width.is_some());
+    if mode.form == Form::Mac || is_circuit && mode.unit == 1 {
         return Ok(());
     }
     let ctr32 = MODES.iter().find(|mode| mode.name == "CTR32").expect("a mode of the list");
@@ -70,7 +71,7 @@ fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) 
     let mut register = block(&prover.symbols.inputs(BLOCK));
     let argument = block(&prover.symbols.inputs(BLOCK));
     if mode.form == Form::Unit {
-        let bytes = prover.symbols.inputs(prover.group.key_len);
+        let bytes = prover.symbols.inputs(group.key_len);
         unit = Some(Cipher::new(&prover.symbols, &bytes).encrypt(&argument));
         keys[1] = set_key(&mut prover.session, bytes)?;
     }
@@ -80,25 +81,22 @@ fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) 
     let data = prover.symbols.inputs(most_bytes(step));
     let last = prover.symbols.inputs(BLOCK);
     let end = prover.symbols.table().atom_count();
-    for in_place in ranges(mode, step).1.iter().copied() {
-        let mut start = if unit.is_some() { argument } else { register };
-        if mode.next == Next::Counter(16) {
-            start = block(&public(&COUNTER.to_be_bytes()));
-        }
-        let session = prover.session.clone();
-        let call = Call { session: &session, mode, keys, register: start.to_vec(), in_place };
-        let found = find(image, prover.group, in_place)?;
-        for rest in rests(mode, step, prover.extent) {
-            // Runs of circuits have long expressions, so each has its own table.
-            let forked = prover.group.kernel.width.is_some().then(|| prover.fork());
-            let inputs = Inputs { register, unit, data: &data, last: &last, end };
-            let run = forked.as_ref().unwrap_or(prover);
-            // The counter does not wrap around at 2^32.
-            let mode = if mode.next == Next::Counter(16) { ctr32 } else { mode };
-            let definition = |register: &Block, data: &[Symbol]| expected(&run.cipher, mode, register, data);
-            let result = prove_rest(run, &call, found, rest, &inputs, &definition);
-            prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
-        }
+    let mut start = if unit.is_some() { argument } else { register };
+    if mode.next == Next::Counter(16) {
+        start = block(&public(&COUNTER.to_be_bytes()));
+    }
+    let inputs = Inputs { register, unit, data, last, end };
+    for (rest, in_place) in rests(group, prover.extent).into_iter().filter(|(rest, _)| !is_circuit || *rest == 0) {
+        let found = find(image, group, in_place)?;
+        // Runs of circuits have long expressions, so each has its own table.
+        let forked = is_circuit.then(|| prover.fork());
+        let run = forked.as_ref().unwrap_or(prover);
+        let call = Call { session: &run.session, mode, keys, register: start.to_vec(), in_place };
+        // The counter does not wrap around at 2^32.
+        let mode = if mode.next == Next::Counter(16) { ctr32 } else { mode };
+        let definition = |register: &Block, data: &[Symbol]| expected(&run.cipher, mode, register, data);
+        let result = prove_rest(&run.symbols, &call, found, rest, &inputs, &definition);
+        prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
     }
     Ok(())
 }
@@ -123,31 +121,29 @@ fn name_counters(walk: &mut Walk<Symbols>, symbols: &Symbols, register: &Block, 
 }
 
 /// The symbols of a run.
-struct Inputs<'a> {
+struct Inputs {
     register: Block,
     /// The encrypted number of a data unit, which is the register at the start.
     unit: Option<Block>,
-    data: &'a [Symbol],
+    data: Vec<Symbol>,
     /// The last block of the data.
-    last: &'a [Symbol],
+    last: Vec<Symbol>,
     /// The number of atoms before the run.
     end: usize,
 }
 
 /// Proves a mode for all lengths that are `rest` plus a multiple of a step.
 fn prove_rest(
-    prover: &Prover,
+    symbols: &Symbols,
     call: &Call<'_, Symbols>,
     found: Loop,
     rest: usize,
-    inputs: &Inputs<'_>,
+    inputs: &Inputs,
     definition: &dyn Fn(&Block, &[Symbol]) -> (Vec<Symbol>, Option<Block>),
 ) -> Differences {
-    let Prover { session, symbols, .. } = prover;
     let Inputs { register, unit, data, last, end } = inputs;
-    let call = Call { session, register: call.register.clone(), ..*call };
     let (mode, step) = (call.mode, found.step);
-    let with_last = |len: usize| [&data[..len - BLOCK], last].concat();
+    let with_last = |len: usize| [&data[..len - BLOCK], &last[..]].concat();
     // The definitions are computed first: they register the inputs of S-boxes.
     let (output, after) = definition(register, &data[..step]);
     let (end_output, end_register) = definition(register, &with_last(rest + found.last * step));
@@ -212,7 +208,8 @@ pub(super) fn finds_late_fault(prover: &Prover) -> Result<bool, Stop> {
     let ecb = MODES.iter().find(|mode| mode.name == "ECB encryption").expect("a mode of the list");
     let (data, last) = (prover.symbols.inputs(8 * BLOCK), prover.symbols.inputs(BLOCK));
     let end = prover.symbols.table().atom_count();
-    let inputs = Inputs { register: block(&data), unit: None, data: &data, last: &last, end };
+    let register = block(&data);
+    let inputs = Inputs { register, unit: None, data, last, end };
     let complement = |_: &Block, data: &[Symbol]| -> (Vec<Symbol>, Option<Block>) {
         let mut symbols = prover.symbols.clone();
         (data.iter().map(|byte| symbols.not(*byte)).collect(), None)
@@ -224,8 +221,8 @@ pub(super) fn finds_late_fault(prover: &Prover) -> Result<bool, Stop> {
         let mode = ecb.with_function(function);
         let call =
             Call { session: &prover.session, mode: &mode, keys: [unused, 0], register: Vec::new(), in_place: false };
-        let found = call.find_loop(&data, BLOCK)?;
-        prove_rest(&prover, &call, found, 0, &inputs, &complement)
+        let found = call.find_loop(&inputs.data, BLOCK)?;
+        prove_rest(&prover.symbols, &call, found, 0, &inputs, &complement)
     };
     let fault = differences("proof_control_loop_result")?;
     Ok(differences("proof_control_loop_right")?.is_empty() && fault.iter().any(|fault| fault.contains("of an iteration")))

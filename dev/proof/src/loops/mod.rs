@@ -11,6 +11,7 @@ mod head;
 mod linear;
 mod walk;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::image::Image;
 use crate::machine::{Kind, Program, Stop};
 use crate::semantics;
 use crate::taint::{Taint, Tainted};
-use crate::value::Domain;
+use crate::value::{Domain, Number};
 
 /// A bound of the number of bytes. No processor has as many addresses.
 const MOST_BYTES: u64 = 1 << 56;
@@ -63,13 +64,14 @@ impl<D: Domain> Call<'_, D> {
         Ok(walk)
     }
 
-    /// The number of times that a run with this data executes each instruction, and the order of their first executions.
-    fn executions(&self, data: &[D::Byte]) -> Result<BTreeMap<u64, (usize, usize)>, Stop> {
-        let mut machine = self.start(data, 16)?.machine;
+    /// For each instruction that a run with this data executes: how many times, and the stack pointer and the order of the first time.
+    fn executions(&self, data: &[D::Byte]) -> Result<BTreeMap<u64, (usize, u64, usize)>, Stop> {
+        let mut machine = self.start(data, BLOCK)?.machine;
         let mut executions = BTreeMap::new();
         while machine.is_running() {
             let (at, order) = (machine.next, executions.len());
-            executions.entry(at).or_insert((0, order)).0 += 1;
+            let stack = Number::of::<D>(&machine.general[4]).value;
+            executions.entry(at).or_insert((0, stack, order)).0 += 1;
             machine.execute(at)?;
         }
         Ok(executions)
@@ -85,12 +87,14 @@ impl<D: Domain> Call<'_, D> {
     pub(crate) fn find_loop(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
         const STEPS: usize = 6;
         let (short, long) = (self.executions(&data[..(STEPS - 1) * step])?, self.executions(&data[..STEPS * step])?);
-        let is_head = |(at, (count, _)): &(&u64, &(usize, usize))| {
-            (STEPS / 2..=STEPS + 1).contains(count) && short.get(at).is_some_and(|(before, _)| before + 1 == *count)
+        let is_head = |(at, (count, ..)): &(&u64, &(usize, u64, usize))| {
+            (STEPS / 2..=STEPS + 1).contains(count) && short.get(at).is_some_and(|(before, ..)| before + 1 == *count)
         };
-        let key = |(_, (count, order)): &(&u64, &(usize, usize))| (count.abs_diff(STEPS), *order);
-        let first = long.iter().filter(is_head).min_by_key(key);
-        let (head, (count, _)) = first.ok_or_else(|| Stop {
+        // The head is in the outermost function that contains the loop.
+        let first = long.iter().filter(is_head).min_by_key(|(_, (count, stack, order))| {
+            (count.abs_diff(STEPS), Reverse(*stack), *order)
+        });
+        let (head, (count, ..)) = first.ok_or_else(|| Stop {
             place: self.mode.function.into(),
             reason: format!("there is no loop with {step} bytes in each iteration"),
         })?;
@@ -114,22 +118,36 @@ pub(crate) fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
     Some((mode, step))
 }
 
-/// The groups whose loops are analysed.
+/// The groups whose loops are analysed; docs/proof.md lists the others.
 pub fn groups(all: &[Group], extent: Extent) -> Vec<Group> {
-    let is_chosen = |group: &&Group| step_of(**group).is_some() && (extent == Extent::Full || group.key_len == 16);
-    all.iter().copied().filter(|group| is_chosen(&group)).collect()
+    let is_chosen = |group: &Group| {
+        let is_soft = group.kernel.width.is_some();
+        // For `cpu/soft`, these have loops of another form.
+        let is_left_out = |mode: &Mode| {
+            matches!(mode.form, Form::Read | Form::Mac) || matches!(mode.next, Next::Counter(_)) || mode.name.starts_with("CFB1 ")
+        };
+        let is_in = step_of(*group).is_some_and(|(mode, _)| !is_soft || !is_left_out(mode));
+        is_in && (extent == Extent::Full || group.key_len == 16 && !is_soft)
+    };
+    all.iter().copied().filter(is_chosen).collect()
 }
 
-/// The numbers of bytes besides whole steps. With [`Extent::Short`], only a few.
-pub(crate) fn rests(mode: &Mode, step: usize, extent: Extent) -> Vec<usize> {
+/// The numbers of bytes besides whole steps, and where the output is. All numbers of blocks, and one partial block after each of them, run
+/// only with keys of 128 bits and AES instructions; the others run with no more bytes, and with as many as possible.
+pub(crate) fn rests(group: Group, extent: Extent) -> Vec<(usize, bool)> {
+    let Some((mode, step)) = step_of(group) else { return Vec::new() };
+    let is_full = extent == Extent::Full && group.key_len == 16 && group.kernel.width.is_none();
     let is_chosen = |rest: &usize| {
         let (blocks, bytes) = (rest / BLOCK, rest % BLOCK);
-        match extent {
-            Extent::Full => bytes == 0 || bytes == blocks * 7 % 15 + 1,
-            Extent::Short => [0, step - 1, step - BLOCK].contains(rest),
-        }
+        [0, step - mode.unit].contains(rest) || is_full && (bytes == 0 || bytes == blocks * 7 % 15 + 1)
     };
-    (0..step).step_by(mode.unit).filter(is_chosen).collect()
+    let places = ranges(mode, step).1;
+    let rests = (0..step).step_by(mode.unit).filter(is_chosen).enumerate();
+    rests.flat_map(|(index, rest)| {
+        let is_run = move |place: &usize| is_full || (index + place).is_multiple_of(places.len());
+        (0..places.len()).filter(is_run).map(move |place| (rest, places[place]))
+    })
+    .collect()
 }
 
 /// The bits of a byte with a value that differ in the next iteration, or that are secret there only.
@@ -154,17 +172,19 @@ fn run_all(image: &Arc<Image>, group: Group, extent: Extent, outcome: &mut Outco
     let register =
         if mode.has_secret_register { session.secrets(&register) } else { session.publics(&register) };
     let data = session.secrets(&session.sample(most_bytes(step), 3));
-    for in_place in ranges(mode, step).1.iter().copied() {
+    for (rest, in_place) in rests(group, extent) {
         let call = Call { session: &session, mode, keys, register: register.clone(), in_place };
         let found = call.find_loop_of_all(&data, step)?;
-        for rest in rests(mode, step, extent) {
-            let bytes = &data[..rest + (found.last + 1) * step];
-            let run = format!("{group}, {rest} bytes and any number of steps, in place: {in_place}");
-            let result = call.start(bytes, step).and_then(|start| parts(start, found, |_| (), &mut changes));
-            let mut session = session.clone();
-            let result = result.map(|parts| check(&mut session, &parts, step));
-            outcome.add(&session, result, run);
+        let bytes = &data[..rest + (found.last + 1) * step];
+        let result = call.start(bytes, step).and_then(|start| parts(start, found, |_| (), &mut changes));
+        let mut session = session.clone();
+        if mode.name.ends_with("decryption") {
+            let last = &bytes[bytes.len() - BLOCK..];
+            let end = [&bytes[..rest + found.last * step - BLOCK], last].concat();
+            session.results = vec![end.into_iter().map(Taint::value).collect()];
         }
+        let result = result.map(|parts| check(&mut session, &parts, step));
+        outcome.add(&session, result, format!("{group}, {rest} bytes and any number of steps, in place: {in_place}"));
     }
     Ok(())
 }
@@ -198,7 +218,8 @@ pub(crate) fn find(image: &Arc<Image>, group: Group, in_place: bool) -> Result<L
 /// Adds the findings of the parts of a run to a session.
 fn check(session: &mut Session, parts: &Parts<Taint>, step: usize) {
     session.machine = parts.end.machine.clone();
-    session.machine.find_left(&[]);
+    let results: Vec<&[u8]> = session.results.iter().map(Vec::as_slice).collect();
+    session.machine.find_left(&results);
     session.machine.findings.extend(parts.next.machine.findings.clone());
     if !writes_all(parts, step) {
         session.found(Kind::Output, "bytes of the output have not been written, for some number of iterations".into());
