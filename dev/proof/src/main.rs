@@ -195,7 +195,13 @@ fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent, prints_r
 }
 
 /// Proves groups for loops of any length on all processors. Prints the findings and the first failure of each group, and returns their number.
-fn prove_loops(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known], prints_runs: bool) -> usize {
+fn prove_loops(
+    image: &Arc<Image>,
+    groups: &[Group],
+    extent: Extent,
+    known: &[Known],
+    prints_runs: bool,
+) -> usize {
     let groups = loops::groups(groups, extent);
     let total = Mutex::new((Total::default(), 0, 0));
     parallel::for_each(&groups, |group| {
@@ -203,7 +209,10 @@ fn prove_loops(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Kn
             (loops::run(image, *group, extent), equality::prove_loops(image, *group, extent));
         print_runs(&outcome.names, prints_runs);
         print_runs(&names, prints_runs);
-        failures.first().iter().for_each(|first| println!("FOUND: not equal in loops of any length\n    first run: {first}"));
+        failures
+            .first()
+            .iter()
+            .for_each(|first| println!("FOUND: not equal in loops of any length\n    first run: {first}"));
         let mut total = total.lock().expect("no thread panics");
         total.0.new += usize::from(outcome.names.is_empty());
         total.0.add(outcome, known);
@@ -255,7 +264,8 @@ fn prove(options: &Options) -> Result<bool, String> {
     // A call with mutants for all lengths would repeat proofs of equality that a call without mutants makes.
     let skips_equality = has_mutants && !short;
     let skips_loops = skips_equality || *skips_taint || image.is_arm;
-    let wrong_loops = if skips_loops { 0 } else { prove_loops(&image, &groups, extent, &known, options.runs) };
+    let wrong_loops =
+        if skips_loops { 0 } else { prove_loops(&image, &groups, extent, &known, options.runs) };
     if options.loops {
         return Ok(wrong_loops == 0);
     }

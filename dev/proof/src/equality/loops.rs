@@ -13,7 +13,9 @@ use super::{Differences, Outcome, Prover, difference};
 use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, set_key};
 use crate::cases::{Buffer, Extent, Group};
 use crate::image::Image;
-use crate::loops::{BLOCK, COUNTER, Call, Loop, Walk, find, most_bytes, parts, places, rests, step_of, writes_all};
+use crate::loops::{
+    BLOCK, COUNTER, Call, Loop, Walk, find, most_bytes, parts, places, rests, step_of, writes_all,
+};
 use crate::machine::Stop;
 use crate::memory::Region;
 use crate::symbols::{Bit, ONE, Symbol, Symbols, Table};
@@ -24,6 +26,9 @@ const UNUSED: Buffer = Buffer(0);
 
 /// A substitution: for each replaced atom, the sum of the atom and its replacement.
 type Substitution = HashMap<Bit, Bit>;
+
+/// The output of the standard for a chaining register and data, and the register after the data.
+type Definition<'a> = dyn Fn(&Block, &[Symbol]) -> (Vec<Symbol>, Option<Block>) + 'a;
 
 /// Replaces the atoms of an expression. `None` if it has another atom that is not below `end`.
 fn replaced(table: &mut Table, bit: Bit, substitution: &Substitution, end: usize) -> Option<Bit> {
@@ -61,7 +66,7 @@ pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
 
 fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) -> Result<(), Stop> {
     let (group, is_circuit) = (prover.group, prover.group.kernel.width.is_some());
-    if mode.form == Form::Mac || is_circuit && mode.unit == 1 {
+    if mode.form == Form::Mac || is_circuit && (mode.unit == 1 || mode.form == Form::Unit) {
         return Ok(());
     }
     let ctr32 = MODES.iter().find(|mode| mode.name == "CTR32").expect("a mode of the list");
@@ -86,7 +91,9 @@ fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) 
         start = block(&public(&COUNTER.to_be_bytes()));
     }
     let inputs = Inputs { register, unit, data, last, end };
-    for (rest, in_place) in rests(group, prover.extent).into_iter().filter(|(rest, _)| !is_circuit || *rest == 0) {
+    for (rest, in_place) in
+        rests(group, prover.extent).into_iter().filter(|(rest, _)| !is_circuit || *rest == 0)
+    {
         let found = find(image, group, in_place)?;
         // Runs of circuits have long expressions, so each has its own table.
         let forked = is_circuit.then(|| prover.fork());
@@ -139,7 +146,7 @@ fn prove_rest(
     found: Loop,
     rest: usize,
     inputs: &Inputs,
-    definition: &dyn Fn(&Block, &[Symbol]) -> (Vec<Symbol>, Option<Block>),
+    definition: &Definition<'_>,
 ) -> Differences {
     let Inputs { register, unit, data, last, end } = inputs;
     let (mode, step) = (call.mode, found.step);
@@ -154,7 +161,8 @@ fn prove_rest(
     if let Next::Counter(_) = mode.next {
         // The counters of later blocks have atoms of their own.
         for blocks in 1..2 * step / BLOCK {
-            let counters = [blocks, blocks + step / BLOCK].map(|blocks| Counter::Last32.after(symbols, register, blocks));
+            let counters = [blocks, blocks + step / BLOCK]
+                .map(|blocks| Counter::Last32.after(symbols, register, blocks));
             for (atom, difference) in substitution(&mut symbols.table(), &counters[0], &counters[1]) {
                 next.entry(atom).or_insert(difference);
             }
@@ -169,7 +177,9 @@ fn prove_rest(
         for place in places(walk) {
             let bytes = walk.word(place);
             let mut table = symbols.table();
-            let bytes = bytes.map(|byte| byte.map(|bit| replaced(&mut table, bit, &tweak, usize::MAX).expect("an expression")));
+            let bytes = bytes.map(|byte| {
+                byte.map(|bit| replaced(&mut table, bit, &tweak, usize::MAX).expect("an expression"))
+            });
             drop(table);
             walk.set_word(place, bytes);
         }
@@ -190,7 +200,10 @@ fn prove_rest(
         differences.push("bytes of the output have not been written".into());
     }
     let bytes = |walk: &Walk<Symbols>, buffer: Buffer| -> Vec<Symbol> {
-        walk.machine.memory.region(buffer.address()).map_or(Vec::new(), |region: &Region<Symbols>| region.bytes().to_vec())
+        walk.machine
+            .memory
+            .region(buffer.address())
+            .map_or(Vec::new(), |region: &Region<Symbols>| region.bytes().to_vec())
     };
     if !matches!(mode.form, Form::Read) {
         let result = bytes(&parts.next, OUTPUT);
@@ -219,11 +232,17 @@ pub(super) fn finds_late_fault(prover: &Prover) -> Result<bool, Stop> {
     let prover = Prover { session, ..prover.fork() };
     let differences = |function: &'static str| -> Differences {
         let mode = ecb.with_function(function);
-        let call =
-            Call { session: &prover.session, mode: &mode, keys: [unused, 0], register: Vec::new(), in_place: false };
+        let call = Call {
+            session: &prover.session,
+            mode: &mode,
+            keys: [unused, 0],
+            register: Vec::new(),
+            in_place: false,
+        };
         let found = call.find_loop(&inputs.data, BLOCK)?;
         prove_rest(&prover.symbols, &call, found, 0, &inputs, &complement)
     };
     let fault = differences("proof_control_loop_result")?;
-    Ok(differences("proof_control_loop_right")?.is_empty() && fault.iter().any(|fault| fault.contains("of an iteration")))
+    Ok(differences("proof_control_loop_right")?.is_empty()
+        && fault.iter().any(|fault| fault.contains("of an iteration")))
 }

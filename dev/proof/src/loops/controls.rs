@@ -28,10 +28,15 @@ fn findings(image: &Arc<Image>, function: &'static str) -> Result<Vec<Kind>, Sto
     let ecb = MODES.iter().find(|mode| mode.name == "ECB encryption").expect("a mode of the list");
     let mode = ecb.with_function(function);
     let data = session.secrets(&[0x5b; 200]);
-    let call = Call { session: &session, mode: &mode, keys: [unused, 0], register: Vec::new(), in_place: false };
+    let call =
+        Call { session: &session, mode: &mode, keys: [unused, 0], register: Vec::new(), in_place: false };
     let found = call.find_loop(&data, 16)?;
     let parts = parts(call.start(&data[..16 * (found.last + 1)], 16)?, found, |_| (), &mut changes)?;
-    let mut kinds: Vec<Kind> = [&parts.next, &parts.end].iter().flat_map(|walk| walk.machine.findings.keys()).map(|finding| finding.kind).collect();
+    let mut kinds: Vec<Kind> = [&parts.next, &parts.end]
+        .iter()
+        .flat_map(|walk| walk.machine.findings.keys())
+        .map(|finding| finding.kind)
+        .collect();
     kinds.extend((!writes_all(&parts, 16)).then_some(Kind::Output));
     Ok(kinds)
 }
@@ -41,7 +46,8 @@ pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     if image.is_arm {
         return Vec::new();
     }
-    let is_missed = |(function, kind): &&(&'static str, Option<Kind>)| match (findings(image, function), kind) {
+    let is_missed = |(function, kind): &&(&'static str, Option<Kind>)| match (findings(image, function), kind)
+    {
         (Ok(kinds), None) => !kinds.is_empty(),
         (Ok(kinds), Some(kind)) => !kinds.contains(kind),
         (Err(_), _) => true,

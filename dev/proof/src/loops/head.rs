@@ -32,8 +32,6 @@ pub(crate) struct Parts<D: Domain> {
     pub(crate) end: Walk<D>,
 }
 
-
-
 /// Follows a run through the parts of a loop. `start` is the state at a call with `last + 1` steps. `at_head` may make the state at the
 /// first head more general. `differs` returns the bits of a byte at a head that do not describe the byte at the next head.
 pub(crate) fn parts<D: Domain>(
@@ -113,7 +111,8 @@ fn guess<D: Domain>(head: &mut Walk<D>, found: Loop) -> Step {
 pub(crate) fn places<D: Domain>(walk: &Walk<D>) -> Vec<u64> {
     let is_data = |region: &Region<D>| walk.data.iter().any(|data| data.address == region.base);
     let mut places: Vec<u64> = (0..REGISTERS).step_by(8).collect();
-    for region in walk.machine.memory.regions().iter().filter(|region| region.is_writable && !is_data(region)) {
+    for region in walk.machine.memory.regions().iter().filter(|region| region.is_writable && !is_data(region))
+    {
         // The stack below its lowest used byte has not changed.
         let start = if region.role == Role::Stack { walk.machine.lowest & !7 } else { region.base };
         places.extend((start..region.end().saturating_sub(7)).step_by(8));
@@ -132,7 +131,8 @@ fn widen<D: Domain>(
 ) -> Result<bool, Stop> {
     // Blocks of less than a word hold no numbers.
     let shape = |walk: &Walk<D>| {
-        let short = |region: &Region<D>| if region.bytes().len() < 8 { region.bytes().to_vec() } else { Vec::new() };
+        let short =
+            |region: &Region<D>| if region.bytes().len() < 8 { region.bytes().to_vec() } else { Vec::new() };
         let regions = walk.machine.memory.regions().iter();
         let regions = regions.map(|region| (region.base, region.end(), short(region)));
         (regions.collect::<Vec<_>>(), walk.machine.heap_used, walk.word(8 * 4).map(D::value))
@@ -189,6 +189,12 @@ fn set_last<D: Domain>(walk: &mut Walk<D>, step: usize) {
         // The last block keeps its bytes.
         let mut bytes = region.bytes().to_vec();
         bytes.drain(len - BLOCK..len - BLOCK + step);
-        walk.machine.memory.add(Region::new(&region.name, region.role, region.base, region.is_writable, bytes));
+        walk.machine.memory.add(Region::new(
+            &region.name,
+            region.role,
+            region.base,
+            region.is_writable,
+            bytes,
+        ));
     }
 }

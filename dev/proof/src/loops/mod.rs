@@ -49,7 +49,8 @@ impl<D: Domain> Call<'_, D> {
     /// The state at the start of the call. In later parts of the run, the data are longer by multiples of `step` bytes.
     pub(crate) fn start(&self, data: &[D::Byte], step: usize) -> Result<Walk<D>, Stop> {
         let mut session = self.session.clone();
-        let arguments = arguments(&mut session, self.mode, self.keys, self.register.clone(), (data, self.in_place));
+        let arguments =
+            arguments(&mut session, self.mode, self.keys, self.register.clone(), (data, self.in_place));
         session.machine.clear_scratch();
         session.machine.start(self.mode.function, &arguments)?;
         let (slope, bytes) = (step as i64, data.len() as u64);
@@ -86,14 +87,17 @@ impl<D: Domain> Call<'_, D> {
     /// Finds the loop that processes `step` bytes in each iteration: an instruction that one more step executes one more time.
     pub(crate) fn find_loop(&self, data: &[D::Byte], step: usize) -> Result<Loop, Stop> {
         const STEPS: usize = 6;
-        let (short, long) = (self.executions(&data[..(STEPS - 1) * step])?, self.executions(&data[..STEPS * step])?);
+        let (short, long) =
+            (self.executions(&data[..(STEPS - 1) * step])?, self.executions(&data[..STEPS * step])?);
         let is_head = |(at, (count, ..)): &(&u64, &(usize, u64, usize))| {
-            (STEPS / 2..=STEPS + 1).contains(count) && short.get(at).is_some_and(|(before, ..)| before + 1 == *count)
+            (STEPS / 2..=STEPS + 1).contains(count)
+                && short.get(at).is_some_and(|(before, ..)| before + 1 == *count)
         };
         // The head is in the outermost function that contains the loop.
-        let first = long.iter().filter(is_head).min_by_key(|(_, (count, stack, order))| {
-            (count.abs_diff(STEPS), Reverse(*stack), *order)
-        });
+        let first = long
+            .iter()
+            .filter(is_head)
+            .min_by_key(|(_, (count, stack, order))| (count.abs_diff(STEPS), Reverse(*stack), *order));
         let (head, (count, ..)) = first.ok_or_else(|| Stop {
             place: self.mode.function.into(),
             reason: format!("there is no loop with {step} bytes in each iteration"),
@@ -124,10 +128,15 @@ pub fn groups(all: &[Group], extent: Extent) -> Vec<Group> {
         let is_soft = group.kernel.width.is_some();
         // For `cpu/soft`, these have loops of another form.
         let is_left_out = |mode: &Mode| {
-            matches!(mode.form, Form::Read | Form::Mac) || matches!(mode.next, Next::Counter(_)) || mode.name.starts_with("CFB1 ")
+            matches!(mode.form, Form::Read | Form::Mac)
+                || matches!(mode.next, Next::Counter(_))
+                || mode.name.starts_with("CFB1 ")
         };
         let is_in = step_of(*group).is_some_and(|(mode, _)| !is_soft || !is_left_out(mode));
-        is_in && (extent == Extent::Full || group.key_len == 16 && !is_soft)
+        // Longer keys have more rounds, but no other loops.
+        is_in
+            && (group.key_len == 16 || extent == Extent::Full && !is_soft)
+            && (extent == Extent::Full || !is_soft)
     };
     all.iter().copied().filter(is_chosen).collect()
 }
@@ -142,12 +151,14 @@ pub(crate) fn rests(group: Group, extent: Extent) -> Vec<(usize, bool)> {
         [0, step - mode.unit].contains(rest) || is_full && (bytes == 0 || bytes == blocks * 7 % 15 + 1)
     };
     let places = ranges(mode, step).1;
-    let rests = (0..step).step_by(mode.unit).filter(is_chosen).enumerate();
-    rests.flat_map(|(index, rest)| {
-        let is_run = move |place: &usize| is_full || (index + place).is_multiple_of(places.len());
-        (0..places.len()).filter(is_run).map(move |place| (rest, places[place]))
-    })
-    .collect()
+    let rests = (0..step).step_by(mode.unit).filter(is_chosen);
+    let is_run =
+        |rest: usize, place: usize| mode.is_serial() || (rest / BLOCK + place).is_multiple_of(places.len());
+    let runs =
+        rests.flat_map(|rest| places.iter().enumerate().map(move |(index, place)| (rest, index, *place)));
+    runs.filter(|(rest, index, _)| is_run(*rest, *index))
+        .map(|(rest, _, in_place)| (rest, in_place))
+        .collect()
 }
 
 /// The bits of a byte with a value that differ in the next iteration, or that are secret there only.
@@ -184,7 +195,11 @@ fn run_all(image: &Arc<Image>, group: Group, extent: Extent, outcome: &mut Outco
             session.results = vec![end.into_iter().map(Taint::value).collect()];
         }
         let result = result.map(|parts| check(&mut session, &parts, step));
-        outcome.add(&session, result, format!("{group}, {rest} bytes and any number of steps, in place: {in_place}"));
+        outcome.add(
+            &session,
+            result,
+            format!("{group}, {rest} bytes and any number of steps, in place: {in_place}"),
+        );
     }
     Ok(())
 }
@@ -211,7 +226,8 @@ fn session(image: &Arc<Image>, group: Group) -> Result<(Session, [u64; 2]), Stop
 pub(crate) fn find(image: &Arc<Image>, group: Group, in_place: bool) -> Result<Loop, Stop> {
     let (session, keys) = session(image, group)?;
     let (mode, step) = step_of(group).expect("a group whose loop is analysed");
-    let (register, data) = (session.publics(&COUNTER.to_be_bytes()), session.secrets(&vec![0; most_bytes(step)]));
+    let (register, data) =
+        (session.publics(&COUNTER.to_be_bytes()), session.secrets(&vec![0; most_bytes(step)]));
     Call { session: &session, mode, keys, register, in_place }.find_loop_of_all(&data, step)
 }
 
@@ -222,7 +238,10 @@ fn check(session: &mut Session, parts: &Parts<Taint>, step: usize) {
     session.machine.find_left(&results);
     session.machine.findings.extend(parts.next.machine.findings.clone());
     if !writes_all(parts, step) {
-        session.found(Kind::Output, "bytes of the output have not been written, for some number of iterations".into());
+        session.found(
+            Kind::Output,
+            "bytes of the output have not been written, for some number of iterations".into(),
+        );
     }
 }
 

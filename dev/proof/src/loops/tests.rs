@@ -24,15 +24,36 @@ const WORDS: std::ops::Range<i64> = -10..-2;
 fn instruction(random: &mut Random) -> Instruction {
     use Code::*;
     const REGISTERS: [Code; 17] = [
-        Mov_r64_rm64, Add_r64_rm64, Adc_r64_rm64, Sub_r64_rm64, Sbb_r64_rm64, Cmp_r64_rm64, Test_rm64_r64, And_r64_rm64,
-        Or_r64_rm64, Xor_r64_rm64, Imul_r64_rm64, Cmovb_r64_rm64, Cmove_r64_rm64, Cmovl_r64_rm64, Cmova_r64_rm64,
-        Cmovns_r64_rm64, Xchg_rm64_r64,
+        Mov_r64_rm64,
+        Add_r64_rm64,
+        Adc_r64_rm64,
+        Sub_r64_rm64,
+        Sbb_r64_rm64,
+        Cmp_r64_rm64,
+        Test_rm64_r64,
+        And_r64_rm64,
+        Or_r64_rm64,
+        Xor_r64_rm64,
+        Imul_r64_rm64,
+        Cmovb_r64_rm64,
+        Cmove_r64_rm64,
+        Cmovl_r64_rm64,
+        Cmova_r64_rm64,
+        Cmovns_r64_rm64,
+        Xchg_rm64_r64,
     ];
     const LOADS: [Code; 6] =
         [Mov_r64_rm64, Add_r64_rm64, Sub_r64_rm64, Cmp_r64_rm64, And_r64_rm64, Cmovle_r64_rm64];
     const STORES: [Code; 4] = [Mov_rm64_r64, Mov_rm64_r64, Add_rm64_r64, Cmp_rm64_r64];
-    const CONSTANTS: [Code; 7] =
-        [Add_rm64_imm8, Sub_rm64_imm8, Cmp_rm64_imm8, Adc_rm64_imm8, Sbb_rm64_imm8, Test_rm64_imm32, Or_rm64_imm8];
+    const CONSTANTS: [Code; 7] = [
+        Add_rm64_imm8,
+        Sub_rm64_imm8,
+        Cmp_rm64_imm8,
+        Adc_rm64_imm8,
+        Sbb_rm64_imm8,
+        Test_rm64_imm32,
+        Or_rm64_imm8,
+    ];
     const SHIFTS: [Code; 3] = [Shl_rm64_imm8, Shr_rm64_imm8, Sar_rm64_imm8];
     const MASKS: [Code; 2] = [And_rm64_imm32, Test_rm64_imm32];
     const SINGLE: [Code; 5] = [Inc_rm64, Dec_rm64, Neg_rm64, Not_rm64, Bswap_r64];
@@ -45,7 +66,8 @@ fn instruction(random: &mut Random) -> Instruction {
     let place = 8 * (WORDS.start + below(8) as i64);
     let memory = MemoryOperand::with_base_displ(Register::RSP, place);
     let within = MemoryOperand::with_base_displ(Register::RSP, (place + below(4) as i64).min(-8));
-    let scaled = MemoryOperand::new(wide, other, 1 << below(4), below(64) as i64 - 32, 1, false, Register::None);
+    let scaled =
+        MemoryOperand::new(wide, other, 1 << below(4), below(64) as i64 - 32, 1, false, Register::None);
     let (small, count, mask) = (below(64) as i32 - 32, 1 + below(6) as i32, -1i32 << below(8));
     let instruction = match below(20) {
         0..5 => Instruction::with2(REGISTERS[below(REGISTERS.len())], wide, other),
@@ -131,15 +153,30 @@ fn compare(random: &mut Random) -> usize {
         for place in places(&start).into_iter().chain([8 * 16, 8 * 17]) {
             let known = !Number::of::<Taint>(&walk.word(place)).secret;
             let [is, expected] = [grown(&walk, place) as u64, Number::of::<Taint>(&other.word(place)).value];
-            assert_eq!(is & known, expected & known, "{place:#x} after {:?}, {done} and {left} of {most}, {:?} {:x?} -> {:?}", program.iter().map(crate::machine::text).collect::<Vec<_>>(), before.slope(place), Number::of::<Taint>(&before.word(place)), walk.slope(place));
+            assert_eq!(
+                is & known,
+                expected & known,
+                "{place:#x} after {:?}, {done} and {left} of {most}, {:?} {:x?} -> {:?}",
+                program.iter().map(crate::machine::text).collect::<Vec<_>>(),
+                before.slope(place),
+                Number::of::<Taint>(&before.word(place)),
+                walk.slope(place)
+            );
         }
         let flags = |machine: &Machine<Taint>| {
             let flags = machine.flags;
             [flags.carry, flags.zero, flags.sign, flags.overflow, flags.parity]
         };
         let is_known = |flag: &Flag| flag.defined && !flag.secret;
-        for (flag, other) in flags(&walk.machine).iter().zip(flags(&other.machine)).filter(|(flag, _)| is_known(flag)) {
-            assert_eq!(flag.value, other.value, "after {:?}, {done} and {left} of {most}", program.iter().map(crate::machine::text).collect::<Vec<_>>());
+        for (flag, other) in
+            flags(&walk.machine).iter().zip(flags(&other.machine)).filter(|(flag, _)| is_known(flag))
+        {
+            assert_eq!(
+                flag.value,
+                other.value,
+                "after {:?}, {done} and {left} of {most}",
+                program.iter().map(crate::machine::text).collect::<Vec<_>>()
+            );
         }
     }
     walk.slopes.keys().filter(|place| **place > REGISTERS || **place < 8 * 16).count()

@@ -187,9 +187,10 @@ impl<D: Domain> Walk<D> {
     /// Checks an access for all numbers of iterations. The machine checks it for the least number.
     fn access(&mut self, address: Linear, size: usize, writes: bool) -> Step {
         let (start, most) = (address.least as u64, self.most);
-        let index = self.data.iter().position(|data| {
-            (data.address..data.address + data.len.least as u64).contains(&start)
-        });
+        let index = self
+            .data
+            .iter()
+            .position(|data| (data.address..data.address + data.len.least as u64).contains(&start));
         let is_inside = match index {
             _ if size == 0 => true,
             None => address.slope.is_zero(),
@@ -229,9 +230,8 @@ impl<D: Domain> Walk<D> {
             let number = |register: Register| Number::of::<D>(&self.machine.register(register)[..8]).value;
             let count = if i.has_rep_prefix() { number(Register::RCX) } else { 1 };
             let size = count as usize * i.memory_size().size();
-            let [from, to] = [Register::RSI, Register::RDI].map(|register| {
-                Linear::of(number(register), self.slope(8 * register.number() as u64))
-            });
+            let [from, to] = [Register::RSI, Register::RDI]
+                .map(|register| Linear::of(number(register), self.slope(8 * register.number() as u64)));
             self.access(to, size, true)?;
             let is_copy = matches!(i.mnemonic(), Mnemonic::Movsb | Mnemonic::Movsd | Mnemonic::Movsq);
             return if is_copy { self.access(from, size, false) } else { Ok(()) };
@@ -317,7 +317,9 @@ impl<D: Domain> Walk<D> {
         let is_write = |access| matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite);
         let (mut ranges, info) = (Vec::new(), info.info(i));
         let registers = info.used_registers().iter().filter(|used| is_write(used.access()));
-        ranges.extend(registers.filter(|used| used.register().is_gpr()).filter_map(|used| place(used.register())));
+        ranges.extend(
+            registers.filter(|used| used.register().is_gpr()).filter_map(|used| place(used.register())),
+        );
         for operand in 0..i.op_count() {
             if !is_write(info.op_access(operand)) {
                 continue;
@@ -359,10 +361,14 @@ impl<D: Domain> Walk<D> {
             }
         }
         // LEA accesses no memory. The others may read a register of the address for another purpose, too.
-        let has_implicit =
-            matches!(i.mnemonic(), Mnemonic::Lea | Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Div | Mnemonic::Cmpxchg);
+        let has_implicit = matches!(
+            i.mnemonic(),
+            Mnemonic::Lea | Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Div | Mnemonic::Cmpxchg
+        );
         let is_address = |register| {
-            !has_implicit && !i.is_string_instruction() && [i.memory_base(), i.memory_index()].contains(&register)
+            !has_implicit
+                && !i.is_string_instruction()
+                && [i.memory_base(), i.memory_index()].contains(&register)
         };
         for used in info.used_registers().iter().filter(|used| used.register().is_gpr()) {
             let is_read = !matches!(used.access(), OpAccess::Write | OpAccess::None);
@@ -391,8 +397,8 @@ impl<D: Domain> Walk<D> {
             Pop => Some((stack, self.range(i, 0)?.0, 8)),
             Mov if is_word(0) => pair(self, 8),
             Movq | Vmovq => pair(self, 8),
-            Movups | Movaps | Movdqu | Movdqa | Vmovups | Vmovaps | Vmovdqu | Vmovdqa | Vmovdqu64 | Vmovdqa64
-            | Vmovdqu8 | Vmovdqu32 | Vmovdqa32
+            Movups | Movaps | Movdqu | Movdqa | Vmovups | Vmovaps | Vmovdqu | Vmovdqa | Vmovdqu64
+            | Vmovdqa64 | Vmovdqu8 | Vmovdqu32 | Vmovdqa32
                 if !i.has_op_mask() =>
             {
                 let size = (0..2).filter(|operand| i.op_kind(*operand) == OpKind::Register);
@@ -406,7 +412,9 @@ impl<D: Domain> Walk<D> {
     fn copy(&mut self, i: &Instruction, (from, to, len): (u64, u64, usize), writes: &[Range]) -> Step {
         let sloped = self.sloped((from, len));
         if sloped.iter().any(|place| *place < from || place + 8 > from + len as u64) {
-            return Err(self.machine.stop("a move of a part of a word that depends on the number of iterations"));
+            return Err(self
+                .machine
+                .stop("a move of a part of a word that depends on the number of iterations"));
         }
         let slopes: Vec<_> = sloped.into_iter().map(|place| (place - from, self.slope(place))).collect();
         self.execute(i, writes)?;
@@ -437,7 +445,8 @@ impl<D: Domain> Walk<D> {
         let unchanged = |result| Outcome { result, carry: None, sets_flags: false };
         if i.mnemonic() == Lea {
             let address = self.address(i);
-            return Some(unchanged(address)).filter(|_| i.op0_register().size() == 8 && address.is_small(most));
+            return Some(unchanged(address))
+                .filter(|_| i.op0_register().size() == 8 && address.is_small(most));
         }
         let first = self.operand(i, 0)?;
         let second = if i.op_count() > 1 { self.operand(i, 1)? } else { first };
@@ -446,8 +455,12 @@ impl<D: Domain> Walk<D> {
         let (fixed, count) = (first.slope.fixed_bits(), constant as u32);
         let above = first - Linear { least: (!constant).into(), slope: Slope::default() } - one;
         let signs = (first.is_negative(most), second.is_negative(most));
-        let carry = if matches!(i.mnemonic(), Adc | Sbb) { self.machine.flags.carry } else { Flag::new(false, false) };
-        let carry_in = if carry.value { one } else { one - one };
+        let carry = if matches!(i.mnemonic(), Adc | Sbb) {
+            self.machine.flags.carry
+        } else {
+            Flag::new(false, false)
+        };
+        let carry_in = Linear::of(carry.value.into(), Slope::default());
         let (result, carry) = match i.mnemonic() {
             _ if carry.secret || !carry.defined => return None,
             code if i.condition_code() != ConditionCode::None => {
@@ -485,7 +498,9 @@ impl<D: Domain> Walk<D> {
                 let slope = first.slope.shifted_right(count);
                 (Linear { least: first.least >> count, slope }, Some(Some(carry)))
             }
-            And if second.slope.is_zero() && constant | (1u64.checked_shl(fixed).unwrap_or(0).wrapping_sub(1)) == u64::MAX => {
+            And if second.slope.is_zero()
+                && constant | (1u64.checked_shl(fixed).unwrap_or(0).wrapping_sub(1)) == u64::MAX =>
+            {
                 (Linear::of(first.least as u64 & constant, first.slope), Some(Some(false)))
             }
             // The result is positive if the number is above the complement of the mask.
@@ -503,7 +518,9 @@ impl<D: Domain> Walk<D> {
         self.execute(i, writes)?;
         if let Some((start, _)) = target.filter(|_| !matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test)) {
             if Number::of::<D>(&self.word(start)).value != result.least as u64 {
-                return Err(self.machine.stop("the rules of linear numbers disagree with the table of instructions"));
+                return Err(self
+                    .machine
+                    .stop("the rules of linear numbers disagree with the table of instructions"));
             }
             self.set_slope(start, result.slope);
         }
@@ -529,9 +546,8 @@ impl<D: Domain> Walk<D> {
     fn import(&mut self) -> Step {
         let name = self.machine.image().imports.get(&self.machine.next).cloned().unwrap_or_default();
         let places = [0, 1, 2].map(|index| 8 * self.machine.convention().arguments[index] as u64);
-        let [to, from, len] = places.map(|place| {
-            Linear::of(Number::of::<D>(&self.word(place)).value, self.slope(place))
-        });
+        let [to, from, len] =
+            places.map(|place| Linear::of(Number::of::<D>(&self.word(place)).value, self.slope(place)));
         let (copies, fills) = (matches!(&*name, "memcpy" | "memmove"), name == "memset");
         let has_one = matches!(&*name, "malloc" | "free");
         let is_constant = |argument: Linear| argument.slope.is_zero();
