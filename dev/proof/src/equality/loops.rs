@@ -103,7 +103,8 @@ fn prove_all(image: &Arc<Image>, prover: &mut Prover, mode: &Mode, step: usize) 
         let mode = if mode.next == Next::Counter(16) { ctr32 } else { mode };
         let definition = |register: &Block, data: &[Symbol]| expected(&run.cipher, mode, register, data);
         let result = prove_rest(&run.symbols, &call, found, rest, &inputs, &definition);
-        prover.add(&format!("{rest} bytes and any number of steps, in place: {in_place}"), result);
+        prover
+            .add(&format!("{} or more steps and {rest} bytes, in place: {in_place}", found.last + 1), result);
     }
     Ok(())
 }

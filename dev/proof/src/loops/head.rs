@@ -175,6 +175,8 @@ fn widen<D: Domain>(
 
 /// Sets the number of steps that are left to the last one, so that it is no longer a variable.
 fn set_last<D: Domain>(walk: &mut Walk<D>, step: usize) {
+    // One more step may have been executed than at a head with more steps left.
+    walk.most += 1;
     for (place, slope) in walk.slopes.clone() {
         let value = Number::of::<D>(&walk.word(place)).value.wrapping_sub(slope.left as u64);
         walk.set_word(place, value.to_le_bytes().map(D::constant));

@@ -198,7 +198,7 @@ fn run_all(image: &Arc<Image>, group: Group, extent: Extent, outcome: &mut Outco
         outcome.add(
             &session,
             result,
-            format!("{group}, {rest} bytes and any number of steps, in place: {in_place}"),
+            format!("{group}, {} or more steps and {rest} bytes, in place: {in_place}", found.last + 1),
         );
     }
     Ok(())
