@@ -185,6 +185,6 @@ fn compare(random: &mut Random) -> usize {
 #[test]
 fn slopes_and_unknown_bits_describe_all_numbers_of_iterations() {
     let mut random = Random(1);
-    let sloped: usize = (0..20_000).map(|_| compare(&mut random)).sum();
-    assert!(sloped > 20_000, "slopes are kept: {sloped}");
+    let sloped: usize = (0..5_000).map(|_| compare(&mut random)).sum();
+    assert!(sloped > 5_000, "slopes are kept: {sloped}");
 }
