@@ -31,6 +31,7 @@ pub mod equality;
 pub mod gpu;
 pub mod image;
 pub mod known;
+pub mod loops;
 pub mod machine;
 pub mod memory;
 pub mod mutants;

@@ -244,15 +244,15 @@ pub struct Machine<D: Domain> {
     /// Number of executed instructions.
     pub steps: u64,
     program: Rc<Program<D>>,
-    general: [[D::Byte; 8]; 32],
-    vectors: [Bytes<D>; 32],
+    pub(crate) general: [[D::Byte; 8]; 32],
+    pub(crate) vectors: [Bytes<D>; 32],
     general_writers: [Writer; 32],
     vector_writers: [Writer; 32],
     at: u64,
     /// The last executed instruction of the program. It counts as the writer of the bytes that a function of the C library writes.
     writer: Writer,
     /// The lowest address of the stack that the program has written.
-    lowest: u64,
+    pub(crate) lowest: u64,
     /// The functions that have been called and have not returned.
     frames: Vec<Frame<D>>,
 }
@@ -342,21 +342,27 @@ impl<D: Domain> Machine<D> {
     /// # Errors
     /// If the run cannot go on.
     pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        self.start(function, arguments)?;
+        let program = Rc::clone(&self.program);
+        while self.is_running() {
+            self.step(&program)?;
+        }
+        Ok(Number::of::<D>(&self.general[0]).value)
+    }
+
+    /// Prepares the call of an exported function: sets the arguments, of which there are at most six, and the address of the first
+    /// instruction.
+    ///
+    /// # Errors
+    /// If there is no such function.
+    pub fn start(&mut self, function: &str, arguments: &[u64]) -> Step {
+        assert!(arguments.len() <= 6, "arguments beyond the sixth are on the stack");
         let Some(start) = self.image().function(function) else {
             return Err(Stop {
                 place: "the start".into(),
                 reason: format!("no exported function {function}"),
             });
         };
-        self.call_address(start, arguments)
-    }
-
-    /// Calls the function at an address.
-    ///
-    /// # Errors
-    /// If the run cannot go on.
-    pub fn call_address(&mut self, start: u64, arguments: &[u64]) -> Result<u64, Stop> {
-        assert!(arguments.len() <= 6, "arguments beyond the sixth are on the stack");
         (self.general_writers, self.vector_writers, self.flags) = ([0; 32], [0; 32], Flags::UNDEFINED);
         let convention = self.convention();
         for (number, argument) in convention.arguments.iter().zip(arguments) {
@@ -368,11 +374,20 @@ impl<D: Domain> Machine<D> {
         self.frames.clear();
         self.enter(start, RETURN)?;
         self.next = start;
-        let program = Rc::clone(&self.program);
-        while self.next != RETURN {
-            self.step(&program)?;
+        Ok(())
+    }
+
+    /// True until the outermost function has returned.
+    pub fn is_running(&self) -> bool {
+        self.next != RETURN
+    }
+
+    /// The instruction of x86-64 at an address. `None` if there is no code.
+    pub fn instruction(&self, address: u64) -> Option<Instruction> {
+        match self.program.decoded(address)? {
+            Decoded::X86 { instruction, .. } => Some(*instruction),
+            Decoded::Arm(_) => None,
         }
-        Ok(Number::of::<D>(&self.general[0]).value)
     }
 
     /// Executes the instruction at an address, with the registers and flags as they are.

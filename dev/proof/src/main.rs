@@ -11,6 +11,7 @@ use lockstep_proof::coverage::{self, Coverage, Limit};
 use lockstep_proof::equality;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
+use lockstep_proof::loops;
 use lockstep_proof::machine::{Finding, Kind, MOST_STEPS};
 use lockstep_proof::mutants::{self, Baseline, Plan};
 use lockstep_proof::parallel;
@@ -37,6 +38,9 @@ struct Options {
     /// Only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants without --short
     #[arg(long, conflicts_with = "mutants")]
     equality: bool,
+    /// Only the proofs for loops of any length, which otherwise precede the analysis, except with --mutants without --short
+    #[arg(long, conflicts_with_all = ["mutants", "equality"])]
+    loops: bool,
     /// Print the name of each run and, for the runs with values, the number of executed instructions
     #[arg(long)]
     runs: bool,
@@ -190,6 +194,39 @@ fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent, prints_r
     failed
 }
 
+/// Proves groups for loops of any length on all processors. Prints the findings and the first failure of each group, and returns their number.
+fn prove_loops(
+    image: &Arc<Image>,
+    groups: &[Group],
+    extent: Extent,
+    known: &[Known],
+    prints_runs: bool,
+) -> usize {
+    let groups = loops::groups(groups, extent);
+    let total = Mutex::new((Total::default(), 0, 0));
+    parallel::for_each(&groups, |group| {
+        let (outcome, equality::Outcome { names, failures }) =
+            (loops::run(image, *group, extent), equality::prove_loops(image, *group, extent));
+        print_runs(&outcome.names, prints_runs);
+        print_runs(&names, prints_runs);
+        failures
+            .first()
+            .iter()
+            .for_each(|first| println!("FOUND: not equal in loops of any length\n    first run: {first}"));
+        let mut total = total.lock().expect("no thread panics");
+        total.0.new += usize::from(outcome.names.is_empty());
+        total.0.add(outcome, known);
+        (total.1, total.2) = (total.1 + names.len(), total.2 + usize::from(!failures.is_empty()));
+    });
+    let (Total { outcome, new, .. }, equal, unequal) = total.into_inner().expect("no thread panics");
+    println!(
+        "loops of any length: {} groups, {} runs, and {equal} runs of equality; {new} new findings, {unequal} groups with failures of equality",
+        groups.len(),
+        outcome.names.len()
+    );
+    new + unequal
+}
+
 fn prove(options: &Options) -> Result<bool, String> {
     let Options { only, short, list: lists, equality: skips_taint, .. } = options;
     let named = |mut groups: Vec<Group>| {
@@ -218,6 +255,7 @@ fn prove(options: &Options) -> Result<bool, String> {
     }
     let mut missed = controls::missed(&image);
     missed.extend(equality::controls::missed(&image));
+    missed.extend(loops::controls::missed(&image));
     if !missed.is_empty() {
         return Err(format!(
             "these controls are not reported for their fault, or are not exported: {missed:?}"
@@ -225,6 +263,12 @@ fn prove(options: &Options) -> Result<bool, String> {
     }
     // A call with mutants for all lengths would repeat proofs of equality that a call without mutants makes.
     let skips_equality = has_mutants && !short;
+    let skips_loops = skips_equality || *skips_taint || image.is_arm;
+    let wrong_loops =
+        if skips_loops { 0 } else { prove_loops(&image, &groups, extent, &known, options.runs) };
+    if options.loops {
+        return Ok(wrong_loops == 0);
+    }
     let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent, options.runs) };
     if *skips_taint {
         return Ok(unequal == 0);
@@ -261,7 +305,7 @@ fn prove(options: &Options) -> Result<bool, String> {
         println!("{number} mutants, {survivors} of which survive and are not explained");
         are_refuted = survivors == 0;
     }
-    Ok(new + unequal + unexecuted == 0 && stale.is_empty() && are_refuted)
+    Ok(new + unequal + wrong_loops + unexecuted == 0 && stale.is_empty() && are_refuted)
 }
 
 fn main() -> ExitCode {

@@ -116,3 +116,78 @@ pub extern "C" fn proof_control_rare(secret: &[u8; 16], result: &mut [u8; 16]) {
     // The top bit of the number is set only if the difference is zero.
     result[5] ^= (black_box(difference).wrapping_sub(1) >> 31) as u8;
 }
+
+/// The block at an address.
+///
+/// # Safety
+/// The pointer is valid for 16 bytes.
+unsafe fn block(data: *const u8) -> u128 {
+    // SAFETY: the caller guarantees the condition of `# Safety`.
+    unsafe { data.cast::<u128>().read_unaligned() }
+}
+
+/// Defines functions whose loops over blocks go wrong only after many iterations. In each block of the output, all bits of the input are
+/// inverted. The first argument is not used.
+macro_rules! loops {
+    ($($(#[$doc:meta])* $function:ident($state:ident: $type:ty = $start:expr, $index:ident, $input:ident) $body:block)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// The pointers are valid for `len` bytes, and are equal or do not overlap. Most of these functions nevertheless have a fault.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function(_: &[u8; 16], src: *const u8, dst: *mut u8, len: usize) {
+                let mut $state: $type = $start;
+                for $index in 0..len / 16 {
+                    // The block is not processed together with others.
+                    // SAFETY: the caller guarantees the conditions of `# Safety`.
+                    let $input = black_box(unsafe { block(src.wrapping_add(16 * $index)) });
+                    let (output, place): (u128, usize) = $body;
+                    // SAFETY: the fault of `proof_control_loop_pointer`; the function is only interpreted.
+                    unsafe { dst.wrapping_add(place).cast::<u128>().write_unaligned(output) };
+                }
+                black_box(&mut $state);
+            }
+        )*
+    };
+}
+
+loops! {
+    /// Is right for every length.
+    proof_control_loop_right(state: u64 = 0, index, input) {
+        state += 2;
+        (!input, 16 * index)
+    }
+
+    /// Branches on the number of a block.
+    proof_control_loop_branch(state: u64 = 0, index, input) {
+        if black_box(index) == 1000 {
+            state = 1;
+        }
+        (!input, 16 * index)
+    }
+
+    /// Computes a wrong block without a branch.
+    proof_control_loop_result(state: u64 = 1000, index, input) {
+        state = state.wrapping_sub(1);
+        // The top bit of the number is set only if the state is zero.
+        (!input ^ u128::from(black_box(state).wrapping_sub(1) >> 63 & !state >> 63), 16 * index)
+    }
+
+    /// Moves the pointer of the output by one more byte after each 1024 blocks.
+    proof_control_loop_pointer(state: u64 = 0, index, input) {
+        state += 1;
+        (!input, 16 * index + (state >> 10) as usize)
+    }
+
+    /// Branches on a byte of the block that was read six iterations before.
+    proof_control_loop_late(state: [u128; 6] = [0; 6], index, input) {
+        let first = black_box(state[0]);
+        black_box(&mut state).rotate_left(1);
+        state[5] = input;
+        if first & 1 == 1 {
+            black_box(&mut state)[5] = 0;
+        }
+        (!input, 16 * index)
+    }
+}

@@ -208,7 +208,7 @@ impl Outcome {
     }
 
     /// Adds the findings and the totals of a run.
-    fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
+    pub(crate) fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
         self.names.push(format!("{example}: {} instructions", session.machine.steps));
         self.steps += session.machine.steps;
         self.most_steps = self.most_steps.max(session.machine.steps);

@@ -15,7 +15,7 @@ pub(crate) struct Mode {
     pub(crate) function: &'static str,
     pub(crate) form: Form,
     /// True if the chaining register is secret.
-    has_secret_register: bool,
+    pub(crate) has_secret_register: bool,
     pub(crate) next: Next,
     /// Lengths are multiples of this number of bytes.
     pub(crate) unit: usize,
@@ -65,6 +65,11 @@ impl Mode {
     /// True if the mode encrypts; otherwise it decrypts or has no direction.
     pub(crate) fn encrypts(&self) -> bool {
         self.name.ends_with("encryption")
+    }
+
+    /// The same mode with another function of the harness.
+    pub(crate) fn with_function(&self, function: &'static str) -> Mode {
+        Mode { function, ..*self }
     }
 
     /// True if each block depends on the block before.
@@ -208,7 +213,7 @@ fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
 const KEY: Buffer = Buffer(16);
 pub(crate) const REGISTER: Buffer = Buffer(18);
 const NUMBER: Buffer = Buffer(19);
-const INPUT: Buffer = Buffer(20);
+pub(crate) const INPUT: Buffer = Buffer(20);
 pub(crate) const OUTPUT: Buffer = Buffer(21);
 const UNIT: Buffer = Buffer(1);
 
@@ -229,8 +234,21 @@ pub(crate) fn call<D: Domain>(
     mode: &Mode,
     keys: [u64; 2],
     register: Vec<D::Byte>,
-    (data, in_place): (&[D::Byte], bool),
+    data: (&[D::Byte], bool),
 ) -> Result<(), Stop> {
+    let arguments = arguments(session, mode, keys, register, data);
+    session.call(mode.function, &arguments)?;
+    Ok(())
+}
+
+/// Makes the buffers of a call, and returns its arguments. The last one is the length of the data.
+pub(crate) fn arguments<D: Domain>(
+    session: &mut Session<D>,
+    mode: &Mode,
+    keys: [u64; 2],
+    register: Vec<D::Byte>,
+    (data, in_place): (&[D::Byte], bool),
+) -> Vec<u64> {
     let mut arguments = vec![keys[0]];
     match mode.form {
         Form::Data => {}
@@ -254,8 +272,7 @@ pub(crate) fn call<D: Domain>(
             arguments.extend([from, to, len]);
         }
     }
-    session.call(mode.function, &arguments)?;
-    Ok(())
+    arguments
 }
 
 /// The lengths with which a mode is run, and where its output is: in place if `true`, in another buffer if `false`.

@@ -66,7 +66,7 @@ impl<D: Domain> Session<D> {
     }
 
     /// Pseudo-random bytes of a key, of data or of another input, which has this number.
-    pub(super) fn sample(&self, len: usize, number: u64) -> Vec<u8> {
+    pub(crate) fn sample(&self, len: usize, number: u64) -> Vec<u8> {
         let mut random = Random(number << 32 | self.seed);
         let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
         bytes.truncate(len);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::cipher::{block, public, xor_blocks};
-use super::{Prover, block_of, modes, prove, tasks};
+use super::{Prover, block_of, loops, modes, prove, tasks};
 use crate::cases::modes::{MODES, set_key};
 use crate::cases::tasks::PASSES;
 use crate::cases::{self, Buffer, Extent, Group, Operation};
@@ -125,16 +125,22 @@ fn finds_missing_product(image: &Arc<Image>) -> Result<bool, Stop> {
     finds_missing(image, "cpu/soft")
 }
 
+/// A function with a loop whose result is wrong only in a late iteration.
+fn finds_late_fault(image: &Arc<Image>) -> Result<bool, Stop> {
+    loops::finds_late_fault(&prover(image, with_instructions(image), block_mode())?)
+}
+
 /// The names of the controls that the proofs do not refute.
 pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     type Control = fn(&Arc<Image>) -> Result<bool, Stop>;
-    // The last two need the proofs of GHASH, which the kernels for Arm do not have, and an instruction of x86-64.
-    let controls: [(&str, Control); 5] = [
+    // The last three need the proofs of GHASH, which the kernels for Arm do not have, and instructions of x86-64.
+    let controls: [(&str, Control); 6] = [
         ("proof_control_rare", finds_rare_fault),
         ("a program without an AES round", finds_missing_round),
         ("a wrong definition of AES", finds_wrong_definition),
         ("a wrong order of blocks of GHASH", finds_wrong_order),
         ("circuits without a product", finds_missing_product),
+        ("proof_control_loop_result", finds_late_fault),
     ];
     let controls = if image.is_arm { &controls[..3] } else { &controls[..] };
     controls.iter().filter(|(_, control)| control(image) != Ok(true)).map(|(name, _)| *name).collect()

@@ -8,6 +8,7 @@ mod cipher;
 pub mod controls;
 mod definition;
 mod hash;
+mod loops;
 mod modes;
 mod tasks;
 
@@ -183,6 +184,8 @@ fn lengths(extent: Extent, unit: usize, most: usize, marks: &[usize]) -> Vec<usi
     };
     (0..=most).step_by(unit).filter(is_chosen).collect()
 }
+
+pub use loops::prove as prove_loops;
 
 /// Proves the results of a group.
 pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {

@@ -10,7 +10,7 @@ impl<D: Domain> Machine<D> {
     ///
     /// # Errors
     /// If the condition depends on an undefined flag.
-    pub(super) fn condition(&self, code: ConditionCode) -> Result<Flag, Stop> {
+    pub(crate) fn condition(&self, code: ConditionCode) -> Result<Flag, Stop> {
         use ConditionCode::*;
         let flags = &self.flags;
         let combined = |x: Flag, y: Flag, value| {

@@ -15,6 +15,8 @@ mod permutations;
 
 use iced_x86::Mnemonic;
 
+pub(crate) use operands::{are_same, is_legacy};
+
 use crate::arm;
 use crate::machine::{Run, Semantics};
 use crate::value::Domain;

@@ -24,7 +24,7 @@ impl<D: Domain> Machine<D> {
     }
 
     /// The address of a memory operand, as a value.
-    pub(super) fn effective_address(&mut self, i: &Instruction) -> [D::Byte; 8] {
+    pub(crate) fn effective_address(&mut self, i: &Instruction) -> [D::Byte; 8] {
         if i.is_ip_rel_memory_operand() {
             return i.ip_rel_memory_address().to_le_bytes().map(D::constant);
         }
@@ -169,12 +169,12 @@ pub(super) fn first_source(i: &Instruction) -> u32 {
 }
 
 /// True for the encoding of SSE and of general registers.
-pub(super) fn is_legacy(i: &Instruction) -> bool {
+pub(crate) fn is_legacy(i: &Instruction) -> bool {
     i.encoding() == EncodingKind::Legacy
 }
 
 /// True if two register operands are the same register. The XOR of these operands then does not depend on the register.
-pub(super) fn are_same(i: &Instruction, x: u32, y: u32) -> bool {
+pub(crate) fn are_same(i: &Instruction, x: u32, y: u32) -> bool {
     i.op_kind(x) == OpKind::Register
         && i.op_kind(y) == OpKind::Register
         && i.op_register(x) == i.op_register(y)
