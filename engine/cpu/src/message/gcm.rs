@@ -127,7 +127,7 @@ impl State {
     }
 
     /// Encrypts or decrypts bytes of the incomplete block. The bytes must fit in the rest of the block.
-    #[inline]
+    #[inline(never)]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         match data.len() {
             // Constants, with which the compiler needs no shifts.
