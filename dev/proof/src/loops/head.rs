@@ -3,7 +3,7 @@
 use iced_x86::InstructionInfoFactory;
 
 use super::linear::Slope;
-use super::walk::{BLOCK, REGISTERS, Walk};
+use super::walk::{BLOCK, MASKS, REGISTERS, Walk};
 use crate::machine::{Flags, Step, Stop};
 use crate::memory::{Region, Role};
 use crate::value::{Domain, Number};
@@ -95,7 +95,8 @@ fn guess<D: Domain>(head: &mut Walk<D>, found: Loop) -> Step {
         next.execute(address)?;
     }
     let next = Walk::new(next, head.data.clone(), head.most);
-    for place in places(head) {
+    // Moves to and from mask registers do not keep slopes.
+    for place in places(head).into_iter().filter(|place| !(MASKS..REGISTERS).contains(place)) {
         let [before, after] = [&*head, &next].map(|walk| Number::of::<D>(&walk.word(place)));
         let left = head.slope(place).left;
         let done = (after.value.wrapping_sub(before.value) as i64).wrapping_add(left);

@@ -17,14 +17,14 @@ use crate::value::{Domain, Flag, Number};
 
 /// Registers have places below all addresses: 8 bytes for each general register, 64 for each vector register, and 8 for each mask.
 pub(super) const VECTORS: u64 = 8 * 16;
-const MASKS: u64 = VECTORS + 64 * 32;
+pub(super) const MASKS: u64 = VECTORS + 64 * 32;
 pub(super) const REGISTERS: u64 = MASKS + 8 * 8;
 
 /// The number of bytes of a block.
 pub(crate) const BLOCK: usize = 16;
 
 /// A range of places.
-type Range = (u64, usize);
+pub(super) type Range = (u64, usize);
 
 /// A buffer of data, whose length grows with the number of iterations.
 #[derive(Clone, Debug)]
@@ -102,8 +102,17 @@ impl<D: Domain> Walk<D> {
     }
 
     /// The places of words with slopes that overlap a range.
-    fn sloped(&self, (start, len): Range) -> Vec<u64> {
+    pub(super) fn sloped(&self, (start, len): Range) -> Vec<u64> {
         self.slopes.range(start.saturating_sub(7)..start + len as u64).map(|(place, _)| *place).collect()
+    }
+
+    /// Makes the rest of each word with a slope unknown that a range covers only in part.
+    fn forget_parts(&mut self, (start, len): Range) {
+        for place in self.sloped((start, len)) {
+            if place < start || place + 8 > start + len as u64 {
+                self.forget(place, self.slope(place).changing());
+            }
+        }
     }
 
     fn clear(&mut self, range: Range) {
@@ -224,6 +233,19 @@ impl<D: Domain> Walk<D> {
         Err(self.machine.deny(&Denied { address: start, len: size, writes, near }))
     }
 
+    /// Stops if the stack pointer, or a part of a register in an address, depends on the number of iterations.
+    fn check_registers(&mut self, i: &Instruction) -> Step {
+        let is_part = |register: &Register| register.is_gpr() && register.size() < 8;
+        let parts = [i.memory_base(), i.memory_index()].into_iter().filter(is_part).chain([Register::RSP]);
+        let mut slopes = parts.map(|register| self.slope(8 * register.full_register().number() as u64));
+        if slopes.all(Slope::is_zero) {
+            return Ok(());
+        }
+        Err(self
+            .machine
+            .stop("the stack pointer or an address of 32 bits depends on the number of iterations"))
+    }
+
     /// Checks the access of a memory operand.
     fn check_operand(&mut self, i: &Instruction, info: &mut InstructionInfoFactory) -> Step {
         if i.is_string_instruction() {
@@ -233,8 +255,13 @@ impl<D: Domain> Walk<D> {
             let [from, to] = [Register::RSI, Register::RDI]
                 .map(|register| Linear::of(number(register), self.slope(8 * register.number() as u64)));
             self.access(to, size, true)?;
-            let is_copy = matches!(i.mnemonic(), Mnemonic::Movsb | Mnemonic::Movsd | Mnemonic::Movsq);
-            return if is_copy { self.access(from, size, false) } else { Ok(()) };
+            if !matches!(i.mnemonic(), Mnemonic::Movsb | Mnemonic::Movsd | Mnemonic::Movsq) {
+                return Ok(());
+            }
+            if !self.sloped((from.least as u64, size)).is_empty() {
+                return Err(self.machine.stop("a copy of words that depend on the number of iterations"));
+            }
+            return self.access(from, size, false);
         }
         let Some(operand) = (0..i.op_count()).find(|operand| i.op_kind(*operand) == OpKind::Memory) else {
             return Ok(());
@@ -264,6 +291,7 @@ impl<D: Domain> Walk<D> {
     pub(super) fn step(&mut self, info: &mut InstructionInfoFactory) -> Step {
         let at = self.machine.next;
         let Some(i) = self.machine.instruction(at) else { return self.import() };
+        self.check_registers(&i)?;
         self.check_operand(&i, info)?;
         let (writes, reads) = (self.writes(&i, info), self.reads(&i, info));
         if let Some((from, to, len)) = self.copied(&i) {
@@ -295,6 +323,7 @@ impl<D: Domain> Walk<D> {
         } else if i.mnemonic() == Mnemonic::Ret {
             self.leave()?;
         }
+        writes.iter().for_each(|range| self.forget_parts(*range));
         self.machine.execute(i.ip())?;
         writes.iter().for_each(|range| self.clear(*range));
         Ok(())
@@ -361,16 +390,16 @@ impl<D: Domain> Walk<D> {
             }
         }
         // LEA accesses no memory. The others may read a register of the address for another purpose, too.
-        let has_implicit = matches!(
-            i.mnemonic(),
-            Mnemonic::Lea | Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Div | Mnemonic::Cmpxchg
-        );
+        let has_implicit = {
+            use Mnemonic::{Cmpxchg, Div, Idiv, Imul, Lea, Mul, Mulx};
+            matches!(i.mnemonic(), Lea | Mul | Mulx | Imul | Div | Idiv | Cmpxchg)
+        };
         let is_address = |register| {
             !has_implicit
                 && !i.is_string_instruction()
                 && [i.memory_base(), i.memory_index()].contains(&register)
         };
-        for used in info.used_registers().iter().filter(|used| used.register().is_gpr()) {
+        for used in info.used_registers() {
             let is_read = !matches!(used.access(), OpAccess::Write | OpAccess::None);
             if is_read && !is_address(used.register()) {
                 places.extend(place(used.register()).into_iter().flat_map(|range| self.sloped(range)));
@@ -450,6 +479,9 @@ impl<D: Domain> Walk<D> {
         }
         let first = self.operand(i, 0)?;
         let second = if i.op_count() > 1 { self.operand(i, 1)? } else { first };
+        if [first, second].iter().any(|operand| !operand.slope.is_zero() && !operand.is_small(most)) {
+            return None;
+        }
         let one = Linear::of(1, Slope::default());
         let constant = if second.slope.is_zero() { second.least as u64 } else { 0 };
         let (fixed, count) = (first.slope.fixed_bits(), constant as u32);
@@ -550,24 +582,32 @@ impl<D: Domain> Walk<D> {
             places.map(|place| Linear::of(Number::of::<D>(&self.word(place)).value, self.slope(place)));
         let (copies, fills) = (matches!(&*name, "memcpy" | "memmove"), name == "memset");
         let has_one = matches!(&*name, "malloc" | "free");
+        if !copies && !fills && !has_one {
+            return Err(self
+                .machine
+                .stop("a function that may read or write words that depend on the number of iterations"));
+        }
         let is_constant = |argument: Linear| argument.slope.is_zero();
         let size = len.least as usize;
         if copies || fills {
             self.access(to, size, true)?;
-        } else if !is_constant(to) || !has_one && !is_constant(from) {
+        } else if !is_constant(to) {
             return Err(self.machine.stop("an argument depends on the number of iterations"));
         }
         if copies {
             self.access(from, size, false)?;
         }
-        if !has_one && !is_constant(len) {
-            return Err(self.machine.stop("a length depends on the number of iterations"));
+        if !has_one && !is_constant(len) || fills && !is_constant(from) {
+            return Err(self.machine.stop("a length or a value depends on the number of iterations"));
         }
         let from = if copies { self.sloped((from.least as u64, size)) } else { Vec::new() };
         if !from.is_empty() {
             return Err(self.machine.stop("a copy of words that depend on the number of iterations"));
         }
         self.leave()?;
+        if copies || fills {
+            self.forget_parts((to.least as u64, size));
+        }
         let at = self.machine.next;
         self.machine.execute(at)?;
         for number in self.machine.convention().scratch {

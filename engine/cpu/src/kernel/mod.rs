@@ -295,7 +295,7 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// True if the kernel has [`Kernel::gcm_short`] and [`Kernel::gcm_tag`].
     const HAS_SHORT_GCM: bool = false;
 
-    /// CTR (with a 32-bit counter) of whole blocks, and GHASH of the waiting blocks and of the ciphertext, for short data.
+    /// CTR (with a 32-bit counter) of at least one whole block, and GHASH of the waiting blocks and of the ciphertext, for short data.
     fn gcm_short(
         self,
         _key: &Self::Schedule,

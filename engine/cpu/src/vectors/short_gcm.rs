@@ -91,7 +91,7 @@ pub(super) unsafe fn crypt<V: Vector>(
         }
         start.add32(Single::number(blocks as u128).native()).reversed().native().store(counter.as_mut_ptr());
         // The blocks are hashed in two groups, because two groups that need half as many powers of H take less time than one
-        // group that needs all of them. A key always has one vector of powers.
+        // group that needs all of them. A key always has at least one vector of powers.
         let hash_key = powers.with(|key| {
             if blocks > 2 * V::BLOCKS || before.len() > V::BYTES {
                 let vectors = blocks.div_ceil(V::BLOCKS);
@@ -107,7 +107,7 @@ pub(super) unsafe fn crypt<V: Vector>(
         }
         let zero = V::numbers([0; 4]);
         let mut group = Group::<V> {
-            ctr: Ctr::new(schedule, start),
+            ctr: Ctr::new(schedule, start.native()),
             hash_key,
             hash: V::widen(hash),
             sum: Sum::zero(zero),
