@@ -321,7 +321,7 @@ prove: $(if $(PROVE),,proof-harness)
 
 ## make prove-short       fewer lengths and keys, a limit of the instructions that no run executes, and 40 of the changes of prove-mutants
 prove-short: $(if $(PROVE),,proof-harness)
-	$(PROVER) --known dev/proof/known.txt --short --unexecuted dev/proof/unexecuted.txt --mutants 40 --equivalent dev/proof/equivalent.txt
+	$(PROVER) --known dev/proof/known.txt --short --unexecuted dev/proof/unexecuted.txt --mutants 20 --equivalent dev/proof/equivalent.txt
 
 ## make prove-mutants     200 random changes of instructions of the CPU kernels, which the analysis must find (SEED=number: other changes)
 prove-mutants: $(if $(PROVE),,proof-harness)
