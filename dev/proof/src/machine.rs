@@ -350,8 +350,7 @@ impl<D: Domain> Machine<D> {
         Ok(Number::of::<D>(&self.general[0]).value)
     }
 
-    /// Prepares the call of an exported function: sets the arguments, of which there are at most six, and the address of the first
-    /// instruction.
+    /// Prepares the call of an exported function: sets the arguments (at most six) and the address of the first instruction.
     ///
     /// # Errors
     /// If there is no such function.
