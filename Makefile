@@ -261,6 +261,7 @@ test-dist: tools-present-peers dist
 ## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
 lint: tools-present-tests
 	for manifest in dev/fuzz library/parquet/arrow-rs interfaces/rustls/peers interfaces/web; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
+	tools/setup.sh --self-test
 	tools/architecture/check.py --self-test
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test

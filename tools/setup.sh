@@ -16,6 +16,7 @@
 #   tools/setup.sh browser      for tools/bench_page/check.py: a headless browser
 #   tools/setup.sh firefox      for tools/web_page.sh: Firefox
 #   tools/setup.sh node         for tools/web: Node
+#   tools/setup.sh --self-test  checks that every purpose names its packages on a machine without these programs
 #
 # Several purposes may be given.
 set -euo pipefail
@@ -25,12 +26,35 @@ command -v cargo >/dev/null || {
     exit 1
 }
 
+self_test() {
+    local folder name pair output
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    for name in bash id ls sed sort; do
+        ln -s "$(type -P $name)" "$folder"
+    done
+    ln -s "$(type -P true)" "$folder/cargo"
+    for pair in lab:g++ python:python3 peers:valgrind tests:strace programs:wrk browser:chromium-headless-shell firefox:firefox-esr node:nodejs; do
+        output=$(PATH=$folder SETUP=no bash "$0" "${pair%%:*}" 2>&1) && output="nothing is missing"
+        [[ " $output " == *" ${pair##*:}"[\ :]* ]] || {
+            echo "setup: without programs, \`${pair%%:*}\` does not name ${pair##*:}: $output" >&2
+            exit 1
+        }
+    done
+    exit 0
+}
+[ "${1:-}" != --self-test ] || self_test
+
 missing=()
+# Whether a folder of PATH has the program. `command -v` would also find the functions of this script, some of which have a program's name.
+installed() {
+    type -P "$1" >/dev/null
+}
 # Adds the Debian package of each program that is missing. The arguments have the form PROGRAM:PACKAGE.
 programs() {
     local pair
     for pair in "$@"; do
-        command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
+        installed "${pair%%:*}" || missing+=("${pair##*:}")
     done
 }
 build() {
@@ -72,14 +96,14 @@ servers() {
 browser() {
     local program
     for program in chromium-headless-shell chromium chromium-browser google-chrome; do
-        ! command -v $program >/dev/null || return 0
+        ! installed $program || return 0
     done
     # The browser needs a font to show a page.
     missing+=(chromium-headless-shell fonts-dejavu-core)
 }
 
 firefox() {
-    ! command -v firefox >/dev/null || return 0
+    ! installed firefox || return 0
     programs firefox-esr:firefox-esr
 }
 
