@@ -67,6 +67,8 @@ pub enum Verdict {
     NoEffect,
     /// A line of the list of equivalent mutants describes it.
     Listed,
+    /// The runs within the limit of instructions do not refute it. `make prove-mutants`, which has no such limit, decides it.
+    Undecided,
     /// No run refutes the mutant, although the change has this effect.
     Survived(String),
 }
@@ -109,19 +111,23 @@ fn visited_by_part(image: &Image, baselines: &[Baseline]) -> Vec<Vec<u64>> {
 /// The seeds of keys and data for which the effect of a mutant is searched. All other runs have the first one.
 const SEEDS: [u64; 2] = [0, 1];
 
-/// Runs the groups whose short runs execute the changed instruction, in the order of the slice, and returns the first finding: on a program
-/// with the change or, if there are a change and a seed, on the original to show effects of the change.
-fn refute(
-    program: &Arc<Image>,
-    baselines: &[Baseline],
-    mutant: &Mutant,
-    known: &[Known],
-    change: Option<(&Change, u64)>,
-) -> Option<String> {
+/// The groups whose short runs execute the changed instruction, in the order of the slice.
+fn executing<'a>(baselines: &'a [Baseline], mutant: &Mutant) -> Vec<&'a Baseline> {
     let executes = |baseline: &&Baseline| {
         mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
     };
-    baselines.iter().filter(executes).find_map(|baseline| {
+    baselines.iter().filter(executes).collect()
+}
+
+/// Runs groups in the order of the slice, and returns the first finding: on a program with the change or, if there are a change and a seed,
+/// on the original to show effects of the change.
+fn refute(
+    program: &Arc<Image>,
+    baselines: &[&Baseline],
+    known: &[Known],
+    change: Option<(&Change, u64)>,
+) -> Option<String> {
+    baselines.iter().find_map(|baseline| {
         let limit = 2 * baseline.most_steps + MARGIN;
         first_finding(&cases::run(program, baseline.group, Extent::Short, limit, change), known)
     })
@@ -140,12 +146,16 @@ fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Resul
     std::fs::write(&path, data).map_err(io_error)?;
     let image = Image::read(&path);
     std::fs::remove_file(&path).map_err(io_error)?;
-    let finding = refute(&Arc::new(image?), baselines, mutant, plan.known, None);
+    let finding = refute(&Arc::new(image?), &executing(baselines, mutant), plan.known, None);
     finding.map(|_| ()).ok_or_else(|| format!("a mutant in a file is not refuted: {}", mutant.text()))
 }
 
 /// The number of mutants of `make prove-mutants`, for which the list of equivalent mutants is made.
 const LISTED: usize = 200;
+
+/// Number of instructions that the runs of a mutant may execute if there are fewer mutants than `LISTED`: few seconds. A mutant that nothing
+/// refutes would otherwise take minutes, because all groups that execute the changed instruction are run up to three times.
+const FEW_STEPS: u64 = 10_000_000;
 
 /// Number of instructions that a run may execute in addition to a multiple of those that it executes without a change.
 const MARGIN: u64 = 100_000;
@@ -194,11 +204,21 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
 /// Tries to refute a mutant. If no run refutes it, searches for its effect in the same runs.
 fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Verdict {
     let changed = Arc::new(image.with_code(mutant.address, &mutant.code));
-    if let Some(finding) = refute(&changed, baselines, mutant, plan.known, None) {
+    let all = executing(baselines, mutant);
+    let mut steps = 0;
+    let within_limit = all.iter().take_while(|baseline| {
+        steps += baseline.steps;
+        plan.number >= LISTED || steps <= FEW_STEPS
+    });
+    let groups = &all[..within_limit.count().max(1).min(all.len())];
+    if let Some(finding) = refute(&changed, groups, plan.known, None) {
         return Verdict::Refuted(finding);
     }
+    if groups.len() < all.len() {
+        return Verdict::Undecided;
+    }
     let change = mutant.change();
-    let effect_with = |seed| refute(image, baselines, mutant, &[], Some((&change, seed)));
+    let effect_with = |seed| refute(image, groups, &[], Some((&change, seed)));
     match SEEDS.into_iter().find_map(effect_with) {
         None => Verdict::NoEffect,
         Some(_) if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
@@ -209,24 +229,25 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
 /// Prints the numbers of mutants of each kind. Returns the number of survivors that no list describes.
 fn summarise(verdicts: &[(&Mutant, Verdict)]) -> usize {
     // For each kind, the number of mutants with each verdict.
-    let mut kinds: BTreeMap<Kind, [usize; 4]> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind, [usize; 5]> = BTreeMap::new();
     let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
     for (mutant, verdict) in verdicts {
         let place = match verdict {
             Verdict::Refuted(_) => 0,
             Verdict::NoEffect => 1,
             Verdict::Listed => 2,
-            Verdict::Survived(_) => 3,
+            Verdict::Undecided => 3,
+            Verdict::Survived(_) => 4,
         };
         kinds.entry(mutant.kind).or_default()[place] += 1;
         if let Verdict::Refuted(finding) = verdict {
             *findings.entry(finding).or_default() += 1;
         }
     }
-    for (kind, numbers @ [refuted, without_effect, listed, _]) in &kinds {
+    for (kind, numbers @ [refuted, without_effect, listed, undecided, _]) in &kinds {
         let all: usize = numbers.iter().sum();
         println!(
-            "mutants, {kind}: {refuted} of {all} refuted, {without_effect} without effect in all runs, {listed} in the list"
+            "mutants, {kind}: {refuted} of {all} refuted, {without_effect} without effect in all runs, {listed} in the list, {undecided} undecided"
         );
     }
     let findings: Vec<String> =
@@ -241,6 +262,7 @@ impl fmt::Display for Verdict {
             Verdict::Refuted(finding) => finding,
             Verdict::NoEffect => "no effect in any run",
             Verdict::Listed => "in the list",
+            Verdict::Undecided => "not refuted within the limit of instructions",
             Verdict::Survived(effect) => return write!(f, "SURVIVED with an effect ({effect})"),
         })
     }

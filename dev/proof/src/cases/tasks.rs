@@ -140,6 +140,7 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             // The only steps of some messages are incomplete.
             shapes.push([5, 20, 1, 33].map(round).to_vec());
         }
+        shapes.push(vec![step; ODD_KEYS]);
         let shortest = match unit {
             _ if is_cfb1 => 1,
             1 if is_cfb8 => 11,
@@ -206,6 +207,12 @@ pub(crate) const MIXED: usize = 15;
 pub(crate) const SHARED: usize = 20;
 /// The messages of a task of this many messages have one key and are long. It is more than a kernel encrypts at once.
 const LONG_SHARED: usize = 34;
+/// In a task of this many messages, all keys have one size, except those of the messages in `ODD`.
+pub(crate) const ODD_KEYS: usize = 48;
+/// Kernels process 16 messages at once, and up to eight of these together whose keys have one size. They compare the sizes of eight keys with
+/// that of the first: from messages 0, 2 and 5 of the first 16, 16 and 21 of the second, and 32 and 39 of the third. The key with another
+/// size is the second of the eight, the third, and so on up to the eighth.
+const ODD: [usize; 7] = [1, 4, 8, 16 + 4, 16 + 10, 32 + 6, 32 + 14];
 /// In a task of this many messages, three messages have the same key. Each of the messages before and after them has a key of its own.
 const PARTLY_SHARED: usize = 6;
 
@@ -225,8 +232,13 @@ pub(crate) fn key_owner(count: usize, index: usize) -> usize {
 
 /// The size of the key of a message in a task of `count` messages.
 fn key_len(group: Group, count: usize, index: usize) -> usize {
-    if count != MIXED || group.operation.takes_hash_key() {
+    if group.operation.takes_hash_key() {
         return group.key_len;
+    }
+    match count {
+        ODD_KEYS if ODD.contains(&index) => return [16, 24, 32][(group.key_len / 8 - 1) % 3],
+        MIXED => {}
+        _ => return group.key_len,
     }
     // One key of a size, then two, three, four and five keys of the same size. Kernels expand up to four keys of the same size at once.
     let run = (1..).find(|run| index < run * (run + 1) / 2).expect("the runs grow");
@@ -306,7 +318,7 @@ fn run_pass(
             _ => Vec::new(),
         };
         let data = session.sample(*len, (3 + index) as u64);
-        let mut state: Block = session.sample(16, (40 + index) as u64).try_into().expect("16 bytes");
+        let mut state: Block = session.sample(16, (100 + index) as u64).try_into().expect("16 bytes");
         // The counter depends on the length too, so that tasks of one message also have counters that wrap.
         let counter = (index + len / 16) % 3;
         if mode.name.starts_with("CTR") && counter > 0 {
@@ -370,7 +382,7 @@ fn run_fused(
         let owner = key_owner(lens.len(), number);
         let key = session.sample(key_len(group, lens.len(), number), KEYS + owner as u64);
         let plaintext = session.sample(*len, (3 + number) as u64);
-        let (nonce, aad) = (session.sample(12, (40 + number) as u64), session.sample(number * 19 % 70, 8));
+        let (nonce, aad) = (session.sample(12, (100 + number) as u64), session.sample(number * 19 % 70, 8));
         let nonce: [u8; 12] = nonce.try_into().expect("12 bytes");
         let (ciphertext, tag) = seal(index, &key, &nonce, &aad, &plaintext);
         session.results.push(ciphertext.clone());
