@@ -8,6 +8,7 @@
 //!   it has new atoms);
 //! - a carry-less product is bilinear. Its atoms are the coefficients of products of lanes of a basis (`lanes`), so that the three products
 //!   of Karatsuba's method and the four of the definition have the same sum;
+//! - a bit of a product of integers is that of the carry-less product if no carry can reach it (`integers`);
 //! - the product of two bits, and the sum of a lane and a constant modulo a power of two.
 //!
 //! The result of any other operation consists of new atoms, which differ from all earlier atoms. A proof that depends on such a result
@@ -15,6 +16,7 @@
 
 mod circuits;
 pub(crate) mod definition;
+mod integers;
 mod lanes;
 pub(crate) mod table;
 pub(crate) mod truth;
@@ -148,6 +150,12 @@ impl Domain for Symbols {
 
     fn carryless(&mut self, x: &[Symbol; 16], y: &[Symbol; 16], halves: [usize; 2]) -> [Symbol; 16] {
         self.table().carryless(x, y, halves)
+    }
+
+    fn multiply(&mut self, x: &[Symbol; 8], y: &[Symbol; 8]) -> Option<[Symbol; 16]> {
+        let lane = |bytes: &[Symbol; 8]| *bytes.as_flattened().first_chunk().expect("64 bits");
+        let product = self.table().integer_product(&lane(x), &lane(y));
+        Some(std::array::from_fn(|byte| std::array::from_fn(|bit| product[8 * byte + bit])))
     }
 
     fn sub_byte(&mut self, byte: Symbol, inverse: bool) -> Symbol {

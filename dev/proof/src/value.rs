@@ -80,6 +80,11 @@ pub trait Domain: Clone + Default {
         halves: [usize; 2],
     ) -> [Self::Byte; 16];
 
+    /// The product of two numbers of 64 bits. `None` if the domain has no more than its value.
+    fn multiply(&mut self, _x: &[Self::Byte; 8], _y: &[Self::Byte; 8]) -> Option<[Self::Byte; 16]> {
+        None
+    }
+
     /// The S-box of AES, or its inverse.
     fn sub_byte(&mut self, byte: Self::Byte, inverse: bool) -> Self::Byte;
 

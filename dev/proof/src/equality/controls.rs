@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 use super::cipher::{block, public, xor_blocks};
 use super::{Prover, block_of, loops, modes, prove, tasks};
@@ -67,9 +67,14 @@ fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
     Ok(result == right && result != xor_blocks(&symbols, &right, &fault))
 }
 
+/// The index of a pass.
+fn pass(name: &str) -> usize {
+    PASSES.iter().position(|pass| pass.name == name).expect("a pass of the list")
+}
+
 /// A definition of GHASH with two blocks in the wrong order.
 fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
-    let pass = PASSES.iter().position(|pass| pass.name == "Ghash").expect("a pass of the list");
+    let pass = pass("Ghash");
     let prover = prover(image, with_instructions(image), Operation::Pass(pass))?;
     let messages = tasks::messages(&prover, &[160], &mut Vec::new());
     let mut session = prover.session.clone();
@@ -77,25 +82,27 @@ fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
     let mut swapped: Vec<Symbol> = messages[0].data.clone();
     swapped[16..48].rotate_left(16);
     let result = block_of(&session, cases::tasks::buffer(2, 0));
-    Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &messages[0], &swapped, result))
+    let (key, state) = (tasks::hash_key(&prover, true, &messages[0]), &messages[0].state);
+    Ok(differences.is_empty() && !tasks::is_hash_right(&prover, (true, key), state, &swapped, result))
 }
 
-/// NOPs for the instruction at an address, if it is an AES round (on Arm, MixColumns of a round) or, for a circuit, a product of bits.
-fn nops_for(image: &Image, address: u64, is_circuit: bool) -> Option<Vec<u8>> {
-    let code = image.code_at(address)?;
+const ROUNDS: &[Mnemonic] = &[Mnemonic::Aesenc, Mnemonic::Vaesenc];
+const ANDS_OF_VECTORS: &[Mnemonic] = &[Mnemonic::Pand, Mnemonic::Vpand, Mnemonic::Vpandq, Mnemonic::Vpandd];
+
+fn instruction_at(image: &Image, address: u64) -> Option<Instruction> {
+    Some(Decoder::with_ip(64, image.code_at(address)?, address, DecoderOptions::NONE).decode())
+}
+
+/// NOPs for the instruction at an address, if it is one of `removed` (on Arm: MixColumns of a round).
+fn nops_for(image: &Image, address: u64, removed: &[Mnemonic]) -> Option<Vec<u8>> {
     if image.is_arm {
         const NOP: u32 = 0xd503_201f;
-        let is_round = decoder::decode(code)?.opcode == decoder::Opcode::AESMC;
+        let is_round = decoder::decode(image.code_at(address)?)?.opcode == decoder::Opcode::AESMC;
         return is_round.then(|| NOP.to_le_bytes().to_vec());
     }
     const NOP: u8 = 0x90;
-    let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
-    let is_removed = match instruction.mnemonic() {
-        Mnemonic::Aesenc | Mnemonic::Vaesenc => !is_circuit,
-        Mnemonic::Pand | Mnemonic::Vpand | Mnemonic::Vpandq | Mnemonic::Vpandd => is_circuit,
-        _ => false,
-    };
-    is_removed.then(|| vec![NOP; instruction.len()])
+    let instruction = instruction_at(image, address)?;
+    removed.contains(&instruction.mnemonic()).then(|| vec![NOP; instruction.len()])
 }
 
 /// Removes an instruction from the encryption of a block, and checks that the proof then fails. With AES instructions, this is the first AES
@@ -105,7 +112,7 @@ fn finds_missing(image: &Arc<Image>, name: &str) -> Result<bool, Stop> {
     modes::prove(&mut prover, BLOCK)?;
     let is_circuit = prover.group.kernel.width.is_some();
     let all = prover.session.machine.visited().filter_map(|address| {
-        let nops = nops_for(image, address, is_circuit)?;
+        let nops = nops_for(image, address, if is_circuit { ANDS_OF_VECTORS } else { ROUNDS })?;
         Some((address, nops))
     });
     let removed: Vec<_> = if is_circuit { all.step_by(16).collect() } else { all.take(1).collect() };
@@ -125,6 +132,33 @@ fn finds_missing_product(image: &Arc<Image>) -> Result<bool, Stop> {
     finds_missing(image, "cpu/soft")
 }
 
+/// Removes an AND of POLYVAL by integer products in `cpu/soft`, and checks that the proof then fails. The check is repeated for every eighth AND;
+/// an AND applies a mask to a factor or to a product.
+fn finds_missing_mask(image: &Arc<Image>) -> Result<bool, Stop> {
+    let pass = pass("Polyval");
+    let run = |image: &Arc<Image>| -> Result<(Prover, bool), Stop> {
+        let prover = prover(image, "cpu/soft", Operation::Pass(pass))?;
+        let messages = tasks::messages(&prover, &[32], &mut Vec::new());
+        let session = &mut prover.session.clone();
+        let is_right = tasks::prove_pass(&prover, session, &PASSES[pass], &messages, false)?.is_empty();
+        Ok((prover, is_right))
+    };
+    let (prover, is_right) = run(image)?;
+    // Masks are constants in registers.
+    let is_mask = |address: &u64| {
+        image.function_at(*address).contains("soft::ghash::update")
+            && instruction_at(image, *address).is_some_and(|i| i.op1_kind() == OpKind::Register)
+    };
+    let visited = prover.session.machine.visited().filter(is_mask);
+    let all = visited.filter_map(|address| Some((address, nops_for(image, address, &[Mnemonic::And])?)));
+    let removed: Vec<_> = all.step_by(8).collect();
+    // A program without the AND that rounds the length down to blocks stops.
+    let is_refuted = |(address, nops): &(u64, Vec<u8>)| {
+        !matches!(run(&Arc::new(image.with_code(*address, nops))), Ok((_, true)))
+    };
+    Ok(is_right && !removed.is_empty() && removed.iter().all(is_refuted))
+}
+
 /// A function with a loop whose result is wrong only in a late iteration.
 fn finds_late_fault(image: &Arc<Image>) -> Result<bool, Stop> {
     loops::finds_late_fault(&prover(image, with_instructions(image), block_mode())?)
@@ -133,13 +167,14 @@ fn finds_late_fault(image: &Arc<Image>) -> Result<bool, Stop> {
 /// The names of the controls that the proofs do not refute.
 pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     type Control = fn(&Arc<Image>) -> Result<bool, Stop>;
-    // The last three need the proofs of GHASH, which the kernels for Arm do not have, and instructions of x86-64.
-    let controls: [(&str, Control); 6] = [
+    // The last four need the proofs of GHASH, which the kernels for Arm do not have, and instructions of x86-64.
+    let controls: [(&str, Control); 7] = [
         ("proof_control_rare", finds_rare_fault),
         ("a program without an AES round", finds_missing_round),
         ("a wrong definition of AES", finds_wrong_definition),
         ("a wrong order of blocks of GHASH", finds_wrong_order),
         ("circuits without a product", finds_missing_product),
+        ("integer products without a mask", finds_missing_mask),
         ("proof_control_loop_result", finds_late_fault),
     ];
     let controls = if image.is_arm { &controls[..3] } else { &controls[..] };

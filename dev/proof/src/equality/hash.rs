@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use super::cipher::{Block, times_x};
-use crate::symbols::definition::{POLYVAL, reduced};
+use crate::symbols::definition::{self, POLYVAL, reduced};
 use crate::symbols::{Bit, ONE, Place, Symbols, Table, ZERO, places, sum_of_sorted};
 
 /// A sum of terms. Each term is the number of an input block, or 0 for the constant one, and the exponent of the key.
@@ -52,6 +52,44 @@ fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
         let product = table.product(&half(x, a), &half(y, b));
         for (place, bit) in product.into_iter().enumerate() {
             terms[64 * (a + b) + place].push(bit);
+        }
+    }
+    reduced(table, terms)
+}
+
+/// The value that multiplied by x is this one.
+fn divided_by_x(table: &mut Table, value: &Block) -> Block {
+    let bits: [Bit; 128] = std::array::from_fn(|bit| value.as_flattened()[bit]);
+    // `times_x` adds the highest bit to those of the modulus, of which the lowest is otherwise zero.
+    let quotient: [Bit; 128] = std::array::from_fn(|place| match place + 1 {
+        128 => bits[0],
+        next if POLYVAL.contains(&next) => table.xor(bits[next], bits[0]),
+        next => bits[next],
+    });
+    *quotient.as_chunks().0.first_chunk().expect("16 bytes")
+}
+
+/// The product of a block and a key, times x^-127, from the products by which `cpu/soft` computes it: of the bits of 64-bit halves whose
+/// numbers have the same remainder modulo four, and of each of the four highest bits of a half of the key.
+fn product_by_parts(table: &mut Table, block: &Block, key: &Block) -> [Bit; 128] {
+    let half = |block: &Block, half: usize| -> [Bit; 64] {
+        std::array::from_fn(|bit| block.as_flattened()[64 * half + bit])
+    };
+    let part = |lane: &[Bit; 64], remainder: usize, end: usize| -> [Bit; 64] {
+        std::array::from_fn(|bit| if bit % 4 == remainder && bit < end { lane[bit] } else { ZERO })
+    };
+    let mut terms: [Vec<Bit>; 256] = std::array::from_fn(|_| Vec::new());
+    for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let (x, y) = (half(block, a), half(key, b));
+        let first = 64 * (a + b) + 1;
+        for (i, j) in (0..16).map(|pair| (pair / 4, pair % 4)) {
+            let product = table.product(&part(&x, i, 64), &part(&y, j, 60));
+            (0..128)
+                .filter(|place| product[*place] != ZERO)
+                .for_each(|place| terms[first + place].push(product[place]));
+        }
+        for (i, j) in (0..64).flat_map(|i| (60..64).map(move |j| (i, j))) {
+            terms[first + i + j].push(table.and(x[i], y[j]));
         }
     }
     reduced(table, terms)
@@ -113,21 +151,35 @@ pub(super) struct Hashed<'a> {
 }
 
 impl Hashed<'_> {
+    /// True if the result is that of Horner's rule with these products by the key.
+    fn is_computed_by(
+        &self,
+        table: &mut Table,
+        times_key: impl Fn(&mut Table, &Block) -> [Bit; 128],
+    ) -> bool {
+        let state = self.blocks.iter().fold([ZERO; 128], |state, block| {
+            let state: &Block = state.as_chunks().0.first_chunk().expect("16 bytes");
+            let sum = definition::add(table, state, block);
+            times_key(table, &sum)
+        });
+        let is_same = |place: usize| state[place] == self.result.as_flattened()[place];
+        (0..128).all(|place| self.ignored == Some(place) || is_same(place))
+    }
+
+    /// Like [`is_right`](Self::is_right), for `cpu/soft`, which multiplies integers and hashes one block after the other.
+    pub(super) fn is_right_by_integers(&self) -> bool {
+        let table = &mut *self.symbols.table();
+        let key = divided_by_x(table, &self.key);
+        self.is_computed_by(table, |table, block| product_by_parts(table, block, &key))
+    }
+
     /// True if, for all values of the symbols, the result is the sum of all blocks, each multiplied by the power of the key
     /// that the definition states.
     pub(super) fn is_right(&self) -> bool {
         let table = &mut *self.symbols.table();
         if self.key.as_flattened().iter().all(|bit| *bit <= ONE) {
             // The products of a public key have expressions, so the definition can be computed.
-            let mut state = [ZERO; 128];
-            for block in self.blocks {
-                for (bit, added) in state.iter_mut().zip(block.as_flattened()) {
-                    *bit = table.xor(*bit, *added);
-                }
-                state = dot(table, state.as_chunks().0.try_into().expect("16 bytes"), &self.key);
-            }
-            let is_same = |place: usize| state[place] == self.result.as_flattened()[place];
-            return (0..128).all(|place| self.ignored == Some(place) || is_same(place));
+            return self.is_computed_by(table, |table, block| dot(table, block, &self.key));
         }
         let mut known = Known::default();
         let mut all: Vec<(Vec<Bit>, Meaning)> = Vec::new();

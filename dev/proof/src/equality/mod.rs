@@ -54,14 +54,16 @@ pub fn provable(kernels: &[Kernel], extent: Extent) -> Vec<Group> {
                 let is_block = matches!(MODES[index].form, Form::Block | Form::Data);
                 is_block && (extent == Extent::Full || group.key_len == 16)
             }
+            _ if is_soft => extent == Extent::Full && group.key_len == 16,
             (Extent::Full, _) => true,
             (Extent::Short, _) => group.key_len == 16 && !is_serial,
         };
         let is_followed = match group.operation {
             Operation::Key => false,
             Operation::Mode(_) => true,
-            // For `cpu/soft`, only the modes of a key are proved: tasks take long, and the definitions of the AEADs are computed after the
-            // code has run, so circuits are not recognised.
+            // For `cpu/soft`, only the modes of a key, GHASH and POLYVAL are proved: other tasks take long, and the definitions of the
+            // AEADs are computed after the code has run, so circuits are not recognised.
+            Operation::Pass(_) if is_soft => group.operation.multiplies() && !group.kernel.is_arm(),
             _ if is_soft => false,
             // The proofs of GHASH and POLYVAL do not follow the products of the kernels for Arm, which exchange the halves of blocks.
             _ => !group.kernel.is_arm() || !group.operation.multiplies(),
@@ -110,6 +112,9 @@ impl Prover {
         let symbols = session.machine.domain.clone();
         if group.kernel.width.is_some() {
             symbols.table().recognise_circuits();
+            if group.operation.multiplies() {
+                symbols.table().expand_products_of_bits();
+            }
         }
         let key = symbols.inputs(group.key_len);
         let cipher = Cipher::new(&symbols, &key);

@@ -107,6 +107,7 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         _ if i.mnemonic() == Mnemonic::Mulx => (m.register(Register::RDX), m.read(i, 2)?),
         _ => (m.read(i, 1)?, m.read(i, 2)?),
     };
+    let numbers = [x, y].map(|bytes| *bytes.first_chunk().expect("a register has 8 bytes"));
     let (x, y) = (Number::of::<D>(&x[..size]), Number::of::<D>(&y[..size]));
     let product = if is_signed {
         signed(x, size) * signed(y, size)
@@ -116,7 +117,15 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let is_zero = |x: Number| x.value | x.secret == 0;
     let is_secret = (x.is_secret() || y.is_secret()) && !is_zero(x) && !is_zero(y);
     let mut part = |bits: i128| m.opaque(bits as u64 & low_bits(size), is_secret);
-    let (low, high) = (part(product), part(product >> (8 * size)));
+    let (mut low, mut high) = (part(product), part(product >> (8 * size)));
+    if is_secret
+        && !is_signed
+        && size == 8
+        && let Some(product) = m.domain.multiply(&numbers[0], &numbers[1])
+    {
+        low[..8].copy_from_slice(&product[..8]);
+        high[..8].copy_from_slice(&product[8..]);
+    }
     let fits = if is_signed {
         signed(Number { value: product as u64, secret: 0 }, size) == product
     } else {

@@ -1,8 +1,9 @@
 //! Carry-less products of lanes of 64 bits.
 //!
 //! A lane is the sum of a constant lane and lanes of a basis, which grows by each lane that is not such a sum. The product of two lanes is
-//! the sum of the products of their parts. The product of two lanes of the basis has 127 atoms, one for each coefficient. The product of a
-//! constant lane and a lane of the basis is linear in the bits of the lane of the basis. These bits get 64 new atoms as names, because
+//! the sum of the products of their parts. The product of two lanes of the basis has an atom for each coefficient, of at most 127, in which
+//! bits other than zero are multiplied. The product of a
+//! constant lane and a lane of the basis is linear in the bits of the lane of the basis. These bits get new atoms as names, because
 //! their expressions would be longer than the names. The expressions are used only in products with the modulus of a field, by which code
 //! reduces the result of another product.
 
@@ -50,6 +51,8 @@ pub fn sum_of_sorted<T: Ord + Copy>(x: &[T], y: &[T]) -> Vec<T> {
 pub(super) struct Lanes {
     /// Each lane of the basis by its last place, in echelon form, with its number.
     pub(super) rows: FxHashMap<Place, (Vec<Place>, u32)>,
+    /// For each lane of the basis: the bits that are not zero.
+    supports: Vec<u64>,
     /// For each lane that has been looked up: the numbers of the lanes of the basis whose sum is this lane.
     pub(super) known: FxHashMap<[Bit; 64], Vec<u32>>,
     /// The coefficients of the product of two lanes of the basis.
@@ -76,6 +79,7 @@ impl Table {
             let count = self.lanes.rows.len() as u32;
             let Some((row, number)) = self.lanes.rows.get(&last) else {
                 parts.push(count);
+                self.lanes.supports.push(rest.iter().fold(0, |bits, place| bits | 1 << (place >> 32)));
                 self.lanes.rows.insert(last, (rest, count));
                 break;
             };
@@ -132,7 +136,8 @@ impl Table {
         if let Some(names) = self.lanes.names.get(&part) {
             return *names;
         }
-        let names = std::array::from_fn(|_| self.atom());
+        let set = self.lanes.supports[part as usize];
+        let names = std::array::from_fn(|bit| if set >> bit & 1 == 1 { self.atom() } else { ZERO });
         self.lanes.names.insert(part, names);
         names
     }
@@ -142,7 +147,10 @@ impl Table {
         if let Some(coefficients) = self.lanes.products.get(&key) {
             return *coefficients;
         }
-        let coefficients = std::array::from_fn(|_| self.atom());
+        let [x, y] = [a, b].map(|part| self.lanes.supports[part as usize]);
+        let set = (0..64).filter(|bit| x >> bit & 1 == 1).fold(0, |set, bit| set | u128::from(y) << bit);
+        let coefficients =
+            std::array::from_fn(|place| if set >> place & 1 == 1 { self.atom() } else { ZERO });
         self.lanes.products.insert(key, coefficients);
         coefficients
     }

@@ -24,6 +24,7 @@ pub const ONE: Bit = 1;
 
 /// The largest number of atoms of a sum of two expressions in a table that recognises circuits. A larger sum becomes a new atom, which
 /// differs from all other expressions. Such sums occur if code encrypts blocks that the definition does not have, for example to fill a group of blocks.
+/// Products of integers also have such sums, so there is no limit if products of bits are bilinear.
 const MOST_ATOMS: usize = 4096;
 
 /// All sums, and the atoms of each operation.
@@ -57,6 +58,8 @@ pub struct Table {
     /// input of an S-box.
     watched: Range<Atom>,
     others: BTreeMap<Atom, Bit>,
+    /// True if products of two bits are bilinear.
+    pub(super) has_bilinear_bits: bool,
     /// The S-boxes that code computes by circuits, if the table recognises them.
     pub(super) circuits: Option<Circuits>,
     scratch: Vec<Atom>,
@@ -80,6 +83,7 @@ impl Default for Table {
             are_multiplied: FxHashSet::default(),
             watched: 0..0,
             others: BTreeMap::new(),
+            has_bilinear_bits: false,
             circuits: None,
             scratch: Vec::new(),
         };
@@ -166,7 +170,7 @@ impl Table {
     /// The sum of two expressions, from their atoms.
     fn raw_sum(&mut self, x: Bit, y: Bit) -> Bit {
         let atoms = sum_of_sorted(self.atoms(x), self.atoms(y));
-        if self.recognises_circuits() && atoms.len() > MOST_ATOMS {
+        if self.recognises_circuits() && !self.has_bilinear_bits && atoms.len() > MOST_ATOMS {
             return self.atom();
         }
         self.intern(&atoms)
@@ -218,6 +222,7 @@ impl Table {
         let key = (a.min(b), a.max(b));
         let product = match self.products.get(&key) {
             _ if a == b => a,
+            _ if self.has_bilinear_bits => self.bilinear_product(a, b),
             Some(product) => *product,
             None => {
                 let product = self.atom();

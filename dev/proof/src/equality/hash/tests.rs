@@ -34,6 +34,19 @@ fn dot_is_that_of_the_reference() {
     }
 }
 
+#[test]
+fn products_by_parts_are_those_of_the_reference() {
+    let mut table = Table::default();
+    for seed in 1..20u128 {
+        let x = (0x1234_5678_9abc_def1_1357_9bdf_0246_8aceu128).wrapping_mul(seed).to_le_bytes();
+        let y = (0xfedc_ba98_7654_3211_0123_4567_89ab_cdefu128).wrapping_mul(seed * seed).to_le_bytes();
+        let key = divided_by_x(&mut table, &block(&public(&y)));
+        let product = product_by_parts(&mut table, &block(&public(&x)), &key);
+        let bytes: Vec<u8> = product.as_chunks::<8>().0.iter().map(|byte| Symbols::value(*byte)).collect();
+        assert_eq!(bytes, polyval::dot(x, y));
+    }
+}
+
 /// Multiplies two blocks as a kernel does.
 fn multiply(symbols: &Symbols, x: &Block, y: &Block) -> Block {
     // The pair is noted.
