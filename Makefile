@@ -320,7 +320,7 @@ leak-test: tools-present-tests
 prove: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt
 
-## make prove-short       fewer lengths and keys, a limit of the instructions that no run executes, and 20 of the changes of prove-mutants, each within a limit of instructions
+## make prove-short       fewer lengths and keys, a limit of the instructions that no run executes, and 20 of the mutants
 prove-short: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt --short --unexecuted dev/proof/unexecuted.txt --mutants 20 --equivalent dev/proof/equivalent.txt
 

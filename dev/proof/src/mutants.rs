@@ -153,8 +153,9 @@ fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Resul
 /// The number of mutants of `make prove-mutants`, for which the list of equivalent mutants is made.
 const LISTED: usize = 200;
 
-/// Number of instructions that the runs of a mutant may execute if there are fewer mutants than `LISTED`: few seconds. A mutant that nothing
-/// refutes would otherwise take minutes, because all groups that execute the changed instruction are run up to three times.
+/// Number of instructions that the groups of a mutant may execute without the change, if there are fewer mutants than `LISTED`. At least one
+/// group is run. It takes a few seconds. A mutant that nothing refutes would otherwise take minutes, because all groups that execute the
+/// changed instruction are run up to three times.
 const FEW_STEPS: u64 = 10_000_000;
 
 /// Number of instructions that a run may execute in addition to a multiple of those that it executes without a change.
@@ -176,7 +177,8 @@ fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
 /// describe.
 ///
 /// # Errors
-/// A message if the refuted mutant that is written to a file is not refuted when the file is analysed.
+/// A message if the refuted mutant that is written to a file is not refuted when the file is analysed, or if fewer than half of the mutants
+/// are refuted.
 pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) -> Result<usize, String> {
     baselines.sort_by_cached_key(|baseline| (baseline.steps, baseline.group.to_string()));
     let baselines = &baselines[..];
@@ -192,8 +194,12 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
         verdicts.push((mutant, verdict));
     });
     let verdicts = verdicts.into_inner().expect("no thread panics");
-    let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));
-    refuted.map_or(Ok(()), |(mutant, _)| check_file(baselines, mutant, plan))?;
+    let is_refuted = |(_, verdict): &&(&Mutant, Verdict)| matches!(verdict, Verdict::Refuted(_));
+    let refuted: Vec<&Mutant> = verdicts.iter().filter(is_refuted).map(|(mutant, _)| *mutant).collect();
+    if 2 * refuted.len() < mutants.len() {
+        return Err(format!("only {} of {} mutants are refuted", refuted.len(), mutants.len()));
+    }
+    refuted.first().map_or(Ok(()), |mutant| check_file(baselines, mutant, plan))?;
     let survivors = summarise(&verdicts);
     if plan.number >= LISTED {
         survivors::print_unused(image, plan.equivalent, &verdicts);
@@ -247,7 +253,8 @@ fn summarise(verdicts: &[(&Mutant, Verdict)]) -> usize {
     for (kind, numbers @ [refuted, without_effect, listed, undecided, _]) in &kinds {
         let all: usize = numbers.iter().sum();
         println!(
-            "mutants, {kind}: {refuted} of {all} refuted, {without_effect} without effect in all runs, {listed} in the list, {undecided} undecided"
+            "mutants, {kind}: {refuted} of {all} refuted, {without_effect} without effect in all runs, {listed} in the list, \
+             {undecided} undecided"
         );
     }
     let findings: Vec<String> =

@@ -80,7 +80,7 @@ pub trait Domain: Clone + Default {
         halves: [usize; 2],
     ) -> [Self::Byte; 16];
 
-    /// The product of two numbers of 64 bits. `None` if the domain has no more than its value.
+    /// The product of two numbers of 64 bits. `None` if the domain has no expressions for it.
     fn multiply(&mut self, _x: &[Self::Byte; 8], _y: &[Self::Byte; 8]) -> Option<[Self::Byte; 16]> {
         None
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use super::cipher::{Block, times_x};
-use crate::symbols::definition::{self, POLYVAL, reduced};
+use crate::symbols::definition::{self, POLYVAL, divided_by_x, reduced};
 use crate::symbols::{Bit, ONE, Place, Symbols, Table, ZERO, places, sum_of_sorted};
 
 /// A sum of terms. Each term is the number of an input block, or 0 for the constant one, and the exponent of the key.
@@ -42,11 +42,13 @@ fn times(x: &Meaning, y: &Meaning) -> Option<Meaning> {
     Some(product)
 }
 
+/// A half of a block.
+fn half(block: &Block, half: usize) -> [Bit; 64] {
+    std::array::from_fn(|bit| block.as_flattened()[64 * half + bit])
+}
+
 /// `dot` (RFC 8452, section 3).
 fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
-    let half = |block: &Block, half: usize| -> [Bit; 64] {
-        std::array::from_fn(|bit| block.as_flattened()[64 * half + bit])
-    };
     let mut terms: [Vec<Bit>; 256] = std::array::from_fn(|_| Vec::new());
     for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let product = table.product(&half(x, a), &half(y, b));
@@ -57,24 +59,9 @@ fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
     reduced(table, terms)
 }
 
-/// The value that multiplied by x is this one.
-fn divided_by_x(table: &mut Table, value: &Block) -> Block {
-    let bits: [Bit; 128] = std::array::from_fn(|bit| value.as_flattened()[bit]);
-    // `times_x` adds the highest bit to those of the modulus, of which the lowest is otherwise zero.
-    let quotient: [Bit; 128] = std::array::from_fn(|place| match place + 1 {
-        128 => bits[0],
-        next if POLYVAL.contains(&next) => table.xor(bits[next], bits[0]),
-        next => bits[next],
-    });
-    *quotient.as_chunks().0.first_chunk().expect("16 bytes")
-}
-
 /// The product of a block and a key, times x^-127, from the products by which `cpu/soft` computes it: of the bits of 64-bit halves whose
 /// numbers have the same remainder modulo four, and of each of the four highest bits of a half of the key.
 fn product_by_parts(table: &mut Table, block: &Block, key: &Block) -> [Bit; 128] {
-    let half = |block: &Block, half: usize| -> [Bit; 64] {
-        std::array::from_fn(|bit| block.as_flattened()[64 * half + bit])
-    };
     let part = |lane: &[Bit; 64], remainder: usize, end: usize| -> [Bit; 64] {
         std::array::from_fn(|bit| if bit % 4 == remainder && bit < end { lane[bit] } else { ZERO })
     };
@@ -169,8 +156,9 @@ impl Hashed<'_> {
     /// Like [`is_right`](Self::is_right), for `cpu/soft`, which multiplies integers and hashes one block after the other.
     pub(super) fn is_right_by_integers(&self) -> bool {
         let table = &mut *self.symbols.table();
-        let key = divided_by_x(table, &self.key);
-        self.is_computed_by(table, |table, block| product_by_parts(table, block, &key))
+        let key = divided_by_x(table, self.key.as_flattened().first_chunk().expect("128 bits"));
+        let key = key.as_chunks().0.first_chunk().expect("16 bytes");
+        self.is_computed_by(table, |table, block| product_by_parts(table, block, key))
     }
 
     /// True if, for all values of the symbols, the result is the sum of all blocks, each multiplied by the power of the key

@@ -106,10 +106,10 @@ pub(super) fn prove_pass(
     let mode = pass.mode();
     let is_hash = matches!(mode.name, "GHASH" | "POLYVAL");
     // For `cpu/soft`, the definition of AES has to be computed before the code runs.
-    let hash_keys: Vec<Block> = messages
+    let hash_keys: Vec<HashKey> = messages
         .iter()
         .filter(|_| is_hash)
-        .map(|message| hash_key(prover, mode.name == "GHASH", message))
+        .map(|message| HashKey::of(prover, mode.name == "GHASH", message))
         .collect();
     if !call(session, prover.group.operation, messages, in_place)? {
         return Ok(vec!["the task fails".into()]);
@@ -119,7 +119,7 @@ pub(super) fn prove_pass(
         let Message { key, tweak_key, state, data, .. } = message;
         if is_hash {
             let result = block_of(session, buffer(2, index));
-            if !is_hash_right(prover, (mode.name == "GHASH", hash_keys[index]), state, data, result) {
+            if !is_hash_right(prover, &hash_keys[index], state, data, result) {
                 differences.push(format!("the hash of message {index}"));
             }
             continue;
@@ -143,19 +143,29 @@ pub(super) fn prove_pass(
     Ok(differences)
 }
 
-/// The key of GHASH, which is E(0), or of POLYVAL, as an element of the field of POLYVAL.
-pub(super) fn hash_key(prover: &Prover, is_ghash: bool, message: &Message<Symbol>) -> Block {
-    if !is_ghash {
-        return block(&message.key);
+/// The key of a hash.
+pub(super) struct HashKey {
+    is_ghash: bool,
+    /// The factor in the field of POLYVAL.
+    factor: Block,
+}
+
+impl HashKey {
+    /// The key of GHASH for a message, which is E(0), or the key of POLYVAL.
+    pub(super) fn of(prover: &Prover, is_ghash: bool, message: &Message<Symbol>) -> HashKey {
+        let symbols = &prover.symbols;
+        let factor = match is_ghash {
+            true => ghash_key(symbols, &Cipher::new(symbols, &message.key).encrypt(&public(&[0; 16]))),
+            false => block(&message.key),
+        };
+        HashKey { is_ghash, factor }
     }
-    let symbols = &prover.symbols;
-    ghash_key(symbols, &Cipher::new(symbols, &message.key).encrypt(&public(&[0; 16])))
 }
 
 /// True if the result is GHASH or POLYVAL of the data. The state before the data is added to the first block.
 pub(super) fn is_hash_right(
     prover: &Prover,
-    (is_ghash, key): (bool, Block),
+    key: &HashKey,
     state: &[Symbol],
     data: &[Symbol],
     result: Block,
@@ -166,9 +176,10 @@ pub(super) fn is_hash_right(
     }
     let mut blocks: Vec<Block> = data.as_chunks().0.to_vec();
     blocks[0] = xor_blocks(symbols, &blocks[0], &state);
-    let element = |block: &Block| if is_ghash { reversed(block) } else { *block };
+    let element = |block: &Block| if key.is_ghash { reversed(block) } else { *block };
     let blocks: Vec<Block> = blocks.iter().map(element).collect();
-    let hashed = Hashed { symbols, key, blocks: &blocks, result: element(&result), ignored: None };
+    let hashed =
+        Hashed { symbols, key: key.factor, blocks: &blocks, result: element(&result), ignored: None };
     if prover.group.kernel.width.is_some() { hashed.is_right_by_integers() } else { hashed.is_right() }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         _ if i.mnemonic() == Mnemonic::Mulx => (m.register(Register::RDX), m.read(i, 2)?),
         _ => (m.read(i, 1)?, m.read(i, 2)?),
     };
-    let numbers = [x, y].map(|bytes| *bytes.first_chunk().expect("a register has 8 bytes"));
+    let numbers = [x, y].map(|bytes| *bytes.first_chunk().expect("more than 8 bytes"));
     let (x, y) = (Number::of::<D>(&x[..size]), Number::of::<D>(&y[..size]));
     let product = if is_signed {
         signed(x, size) * signed(y, size)

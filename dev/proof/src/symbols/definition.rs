@@ -167,6 +167,16 @@ pub(crate) fn times_x(table: &mut impl Operations, value: &[Bit; 128], modulus: 
     })
 }
 
+/// The element of POLYVAL's field of which `value` is the product with x.
+pub(crate) fn divided_by_x(table: &mut impl Operations, value: &[Bit; 128]) -> [Bit; 128] {
+    // `times_x` adds the highest bit to the bits of the modulus. The lowest bit is otherwise zero.
+    std::array::from_fn(|place| match place + 1 {
+        128 => value[0],
+        next if POLYVAL.contains(&next) => table.xor(value[next], value[0]),
+        next => value[next],
+    })
+}
+
 /// The product of two elements of POLYVAL's field times x^-128 (`dot` of RFC 8452, section 3). `terms` has the terms of each of the
 /// coefficients of the product of the polynomials.
 pub(crate) fn reduced(table: &mut impl Operations, mut terms: [Vec<Bit>; 256]) -> [Bit; 128] {

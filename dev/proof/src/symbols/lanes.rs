@@ -2,10 +2,9 @@
 //!
 //! A lane is the sum of a constant lane and lanes of a basis, which grows by each lane that is not such a sum. The product of two lanes is
 //! the sum of the products of their parts. The product of two lanes of the basis has an atom for each coefficient, of at most 127, in which
-//! bits other than zero are multiplied. The product of a
-//! constant lane and a lane of the basis is linear in the bits of the lane of the basis. These bits get new atoms as names, because
-//! their expressions would be longer than the names. The expressions are used only in products with the modulus of a field, by which code
-//! reduces the result of another product.
+//! bits other than zero are multiplied. The product of a constant lane and a lane of the basis is linear in the bits of the lane of the
+//! basis. These bits get new atoms as names, because their expressions would be longer than the names. The expressions are used only in
+//! products with the modulus of a field, by which code reduces the result of another product.
 
 use rustc_hash::FxHashMap;
 

@@ -23,8 +23,9 @@ pub const ZERO: Bit = 0;
 pub const ONE: Bit = 1;
 
 /// The largest number of atoms of a sum of two expressions in a table that recognises circuits. A larger sum becomes a new atom, which
-/// differs from all other expressions. Such sums occur if code encrypts blocks that the definition does not have, for example to fill a group of blocks.
-/// Products of integers also have such sums, so there is no limit if products of bits are bilinear.
+/// differs from all other expressions. Such sums occur if code encrypts blocks that the definition does not have, for example to fill a
+/// group of blocks.
+/// There is no limit if products of bits are bilinear: sums of integer products, which the definition also has, are longer.
 const MOST_ATOMS: usize = 4096;
 
 /// All sums, and the atoms of each operation.
