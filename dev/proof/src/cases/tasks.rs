@@ -153,6 +153,12 @@ pub(crate) fn shapes(group: Group, extent: Extent) -> Vec<Vec<usize>> {
             shapes.extend(
                 [most_at_once, LONG_SHARED].map(|count| (0..count).map(|i| 16 * (128 + i % 3)).collect()),
             );
+            // If one of the messages is shorter, none of them may advance first.
+            shapes.extend((0..8).map(|case| {
+                let count = if case < 4 { most_at_once } else { LONG_SHARED };
+                let shorter = (4 * (case % 4) + 3) * most_at_once / 16;
+                (0..count).map(|i| if i == shorter { 16 } else { 16 * 128 }).collect()
+            }));
         }
         shapes.extend([1, 2, 3, 5, 8, 9, MIXED, 16, 17, SHARED, 33].map(|count| {
             // The number of steps of a message beyond those of the shortest, whose position varies with the number of messages. Of an even
