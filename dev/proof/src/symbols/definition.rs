@@ -167,7 +167,7 @@ pub(crate) fn times_x(table: &mut impl Operations, value: &[Bit; 128], modulus: 
     })
 }
 
-/// The element of POLYVAL's field of which `value` is the product with x.
+/// Divides an element of POLYVAL's field by x: the inverse of [`times_x`].
 pub(crate) fn divided_by_x(table: &mut impl Operations, value: &[Bit; 128]) -> [Bit; 128] {
     // `times_x` adds the highest bit to the bits of the modulus. The lowest bit is otherwise zero.
     std::array::from_fn(|place| match place + 1 {
