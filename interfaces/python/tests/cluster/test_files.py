@@ -385,38 +385,62 @@ def test_the_examples_of_the_page_run(cluster, tmp_path, monkeypatch):
         exec(compile(block, str(PAGE), "exec"), names)
 
 
+def stops_one(fetch, mark, nodes):
+    """Returns a key function for which one worker of these nodes stops after its first group, with all outputs written and no result
+    returned. `mark` is then a file with the node of this worker."""
+    mark = str(mark)
+
+    def fetch_and_arm():
+        import os
+        import signal
+        import types
+
+        import ray
+        from lockstep.ray import _worker
+
+        node = ray.get_runtime_context().get_node_id()
+        if node in nodes:
+            try:
+                with open(mark, "x") as file:
+                    file.write(node)
+            except FileExistsError:
+                return fetch()
+            _worker.pickle = types.SimpleNamespace(dumps=lambda results: os.kill(os.getpid(), signal.SIGSTOP))
+        return fetch()
+
+    return fetch_and_arm
+
+
 # This test comes last, because the cluster has only two nodes after it.
 def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
-    """The workers of a node are stopped in the middle of the work, so that their groups remain unfinished. When only these groups are
-    left to do, all processes of the node are killed.
+    """A worker is stopped before it returns the results of its group. When only the groups of this node are left to do, all processes of
+    the node are killed.
     """
     monkeypatch.setattr(_files, "GROUP_FILES", 10)
     source = make_files(tmp_path / "in", 2000, 20_000)
     out = tmp_path / "out"
-    latest, stopped, killed = [0, time.monotonic()], [], []
+    mark = tmp_path / "stopped"
+    latest, killed = [0, time.monotonic()], []
     names = {node["NodeID"]: node["RayletSocketName"] for node in ray.nodes()}
     others = {node.raylet_socket_name: node for node in cluster.nodes[1:]}
 
     def progress(report):
         latest[:] = report.files, time.monotonic()
-        victims = [others[names[node]] for node in report.nodes if names[node] in others]
-        if not stopped and victims:
-            stopped.append(victims[0])
-            for pid in cluster.workers(victims[0]):
-                os.kill(pid, signal.SIGSTOP)
 
     def kill():
         while not killed:
             time.sleep(0.2)
-            if stopped and time.monotonic() - latest[1] > 5:
+            if latest[0] and mark.exists() and time.monotonic() - latest[1] > 5:
                 killed.append(latest[0])
-                cluster.kill(stopped[0])
+                cluster.kill(others[names[mark.read_text()]])
 
     threading.Thread(target=kill, daemon=True).start()
-    fetch = meets(reads(key_file), tmp_path / "workers", 3)
+    victims = {node for node, name in names.items() if name in others}
+    fetch = meets(stops_one(reads(key_file), mark, victims), tmp_path / "workers", 3)
     report = lockstep.ray.encrypt_files(source, out, key=fetch, progress=progress)
-    # The groups of the killed node were processed last.
-    assert len(stopped) == len(killed) == 1 and killed[0] < 2000
+    # The groups of the killed node were processed last, and the outputs that it had written were kept.
+    assert len(killed) == 1 and killed[0] < 2000
+    assert report.up_to_date >= 10 and mark.read_text() not in report.nodes
     assert report.files == 2000 and len(report.nodes) >= 2
     check_outputs(source, out, key_file, 2000)
     until = time.monotonic() + 60
