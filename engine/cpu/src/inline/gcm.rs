@@ -124,29 +124,45 @@ impl InlineGcm {
     }
 
     /// Encrypts or decrypts data of any length. False if refused.
+    // A function of its own, because it contains the code of all kernels.
+    #[inline(never)]
     pub fn update(&mut self, data: Span<'_>) -> bool {
-        self.update_by(data, None)
+        if !self.count(data.len()) {
+            return false;
+        }
+        if !data.is_empty() {
+            let encrypt = self.0.encrypt;
+            with_state!(self, (key, state) => state.update(key, encrypt, data));
+        }
+        true
     }
 
     /// Like [`update`](InlineGcm::update), but calls `ctr32` for CTR over whole blocks. `ctr32` must behave like
     /// [`InlineKey::ctr32`](super::InlineKey::ctr32), but may process a part of the blocks and return the rest, which this key then
     /// processes. It is called at most once with the blocks of the data and `true`, and then at most once with one block of zeros and
     /// `false`: that block becomes the keystream of an incomplete block.
-    // A function of its own, because it contains the code of all kernels.
     #[inline(never)]
-    pub fn update_by(&mut self, data: Span<'_>, ctr32: Option<Ctr32<'_>>) -> bool {
-        if !matches!(self.0.phase, Phase::Aad | Phase::Data) || data.len() as u64 > MAX_DATA - self.0.data {
+    pub fn update_by(&mut self, data: Span<'_>, ctr32: Ctr32<'_>) -> bool {
+        if !self.count(data.len()) {
             return false;
         }
-        if data.is_empty() {
-            return true;
+        if !data.is_empty() {
+            let encrypt = self.0.encrypt;
+            with_state!(self, (key, state) => state.update_by(key, encrypt, data, ctr32));
         }
-        if std::mem::replace(&mut self.0.phase, Phase::Data) == Phase::Aad {
+        true
+    }
+
+    /// Counts the bytes of an update, which may end the additional data. False if the update is refused.
+    #[inline(always)]
+    fn count(&mut self, len: usize) -> bool {
+        if !matches!(self.0.phase, Phase::Aad | Phase::Data) || len as u64 > MAX_DATA - self.0.data {
+            return false;
+        }
+        if len > 0 && std::mem::replace(&mut self.0.phase, Phase::Data) == Phase::Aad {
             self.0.state.end_aad();
         }
-        self.0.data += data.len() as u64;
-        let encrypt = self.0.encrypt;
-        with_state!(self, (key, state) => state.update(key, encrypt, data, ctr32));
+        self.0.data += len as u64;
         true
     }
 

@@ -37,6 +37,9 @@ pub struct GcmCounter {
     pub(crate) is_public: bool,
 }
 
+/// Number of bytes that [`Kernel::gcm_few`](super::Kernel::gcm_few) may write for the hash: the largest vector.
+pub const FEW: usize = 64;
+
 /// The state of a message that [`Kernel::gcm_short`](super::Kernel::gcm_short) uses.
 pub struct Progress<'m> {
     /// If a mask is given, `counter` is J0, and J0 is encrypted into the mask first.

@@ -37,7 +37,7 @@ pub use lockstep_core::data::Span;
 pub use lockstep_core::key::Block;
 use lockstep_core::work::Pass;
 
-pub use gcm::{GcmCounter, Powers, Progress};
+pub use gcm::{FEW, GcmCounter, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
 use wiped::Wiped;
 
@@ -292,8 +292,24 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         unreachable!("GCM_STEP is 0")
     }
 
-    /// True if the kernel has [`Kernel::gcm_short`] and [`Kernel::gcm_tag`].
-    const HAS_SHORT_GCM: bool = false;
+    /// The largest number of bytes of [`Kernel::gcm_few`], at most [`FEW`]. The number is 0 if the kernel does not have this function,
+    /// [`Kernel::gcm_short`] and [`Kernel::gcm_tag`].
+    const GCM_FEW: usize = 0;
+
+    /// CTR (with a 32-bit counter) of 1 to [`Kernel::GCM_FEW`] / 16 whole blocks. If a mask is given, `counter` is J0, and J0 is
+    /// encrypted into the mask first. The ciphertext is also written to `waiting`, and is hashed later; the bytes after it in `waiting`
+    /// become undefined.
+    fn gcm_few(
+        self,
+        _key: &Self::Schedule,
+        _mask: Option<&mut Block>,
+        _counter: &mut Block,
+        _encrypts: bool,
+        _data: Span<'_>,
+        _waiting: &mut [u8; FEW],
+    ) {
+        unreachable!("GCM_FEW is 0")
+    }
 
     /// CTR (with a 32-bit counter) of at least one whole block, and GHASH of the waiting blocks and of the ciphertext, for short data.
     fn gcm_short(
@@ -304,20 +320,20 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         _encrypts: bool,
         _data: Span<'_>,
     ) {
-        unreachable!("HAS_SHORT_GCM is false")
+        unreachable!("GCM_FEW is 0")
     }
 
     /// Sets `tag`, which is the encrypted J0, to the tag of a message: adds GHASH of `before`, which are at most seven blocks, and of
-    /// the lengths of additional data and data in bits.
+    /// the lengths of additional data and data in bits. [`Kernel::ensure_powers`] has been called for these blocks.
     fn gcm_tag(
         self,
-        _powers: &mut Powers<'_, Self::HashKey>,
+        _hash_key: &Self::HashKey,
         _state: &Block,
         _before: &[u8],
         _lengths: [u64; 2],
         _tag: &mut Block,
     ) {
-        unreachable!("HAS_SHORT_GCM is false")
+        unreachable!("GCM_FEW is 0")
     }
 
     /// The length of the data of [`Kernel::gcm_siv`] is a multiple of this number of bytes. The number is 0 if the kernel has no fused

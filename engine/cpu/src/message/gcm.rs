@@ -15,7 +15,7 @@ use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::{hash_key, is_prepared, schedule};
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, GcmCounter, Kernel, Powers, Progress, Span};
+use crate::kernel::{Block, FEW, GcmCounter, Kernel, Powers, Progress, Span};
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 pub(super) const CHUNK: usize = 16 << 10;
@@ -159,6 +159,30 @@ impl State {
         self.partial_block(encrypt, data);
     }
 
+    /// Encrypts or decrypts the first bytes of an update, which belong to the incomplete block. Returns the rest.
+    #[cold]
+    fn complete_block<'d>(&mut self, encrypt: bool, data: Span<'d>) -> Span<'d> {
+        let at = data.len().min(16 - self.hash.len % 16);
+        let (head, rest) = data.split_at(at);
+        self.partial_block(encrypt, head);
+        rest
+    }
+
+    /// Encrypts or decrypts data with a CTR function of the caller.
+    #[inline(always)]
+    pub(crate) fn update_by<K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        encrypt: bool,
+        mut data: Span<'_>,
+        ctr32: Ctr32<'_>,
+    ) {
+        if !self.hash.len.is_multiple_of(16) {
+            data = self.complete_block(encrypt, data);
+        }
+        self.update_by_passes(key, encrypt, data, Some(ctr32));
+    }
+
     /// Encrypts or decrypts data.
     #[inline(always)]
     pub(crate) fn update<K: Kernel>(
@@ -166,24 +190,25 @@ impl State {
         key: &mut MessageKey<'_, K>,
         encrypt: bool,
         mut data: Span<'_>,
-        ctr32: Option<Ctr32<'_>>,
     ) {
         if !self.hash.len.is_multiple_of(16) {
-            let at = data.len().min(16 - self.hash.len % 16);
-            let (head, rest) = data.split_at(at);
-            self.partial_block(encrypt, head);
+            data = self.complete_block(encrypt, data);
+        }
+        let blocks = data.len() & !15;
+        if (1..=K::GCM_FEW).contains(&blocks) && self.hash.len <= PENDING - FEW {
+            // Few blocks wait to be hashed with the block of lengths.
+            let (blocks, rest) = data.split_at(blocks);
+            let mask = std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]);
+            let (counter, len) = (&mut self.counter.block[0], blocks.len());
+            key.kernel.gcm_few(key.schedule, mask, counter, encrypt, blocks, self.hash.place());
+            self.hash.len += len;
             data = rest;
-        }
-        if ctr32.is_some() {
-            return self.update_by_passes(key, encrypt, data, ctr32);
-        }
-        if K::GCM_STEP > 0 {
+        } else if K::GCM_STEP > 0 {
             data = self.update_by_steps(key, encrypt, data);
         }
-        if !K::HAS_SHORT_GCM {
+        if K::GCM_FEW == 0 {
             return self.update_by_passes(key, encrypt, data, None);
         }
-        // A single block waits to be hashed with the block of lengths.
         if data.len() > 16 {
             let at = data.len() & !15;
             let (blocks, rest) = data.split_at(at);
@@ -294,7 +319,7 @@ impl State {
                 self.encrypted[KEYSTREAM] = *keystream;
                 self.last_block(key, encrypt, data);
             }
-            _ => self.update(key, encrypt, data, None),
+            _ => self.update(key, encrypt, data),
         }
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();
@@ -303,7 +328,7 @@ impl State {
     }
 
     /// Writes the tag. `aad` and `data` are the lengths in bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tag<K: Kernel>(
         &mut self,
         key: &mut MessageKey<'_, K>,
@@ -313,9 +338,10 @@ impl State {
         self.ensure_mask(key);
         self.hash.pad();
         *tag = self.encrypted[MASK];
-        if K::HAS_SHORT_GCM {
+        if K::GCM_FEW > 0 {
             let (before, hash) = self.hash.take();
-            key.kernel.gcm_tag(&mut key.powers, hash, before, [8 * aad, 8 * data], tag);
+            let (kernel, hash_key) = (key.kernel, key.hash_key(before.len() / 16 + 1));
+            kernel.gcm_tag(hash_key, hash, before, [8 * aad, 8 * data], tag);
         } else {
             xor(tag, self.hash.finish(key, &lengths_block(aad, data)));
         }

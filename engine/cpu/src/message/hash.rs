@@ -2,7 +2,7 @@
 
 use crate::kernel::partial;
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, Kernel, LANES, Powers, out_of_memory};
+use crate::kernel::{Block, FEW, Kernel, LANES, Powers, out_of_memory};
 
 /// The round keys and the hash key of a message.
 pub(crate) struct MessageKey<'k, K: Kernel> {
@@ -112,8 +112,10 @@ impl<const GHASH: bool> Hash<GHASH> {
     #[inline]
     pub(super) fn pad(&mut self) {
         let len = self.len;
-        self.bytes()[len..][..16].fill(0);
-        self.len = len.next_multiple_of(16);
+        if !len.is_multiple_of(16) {
+            self.bytes()[len..][..16].fill(0);
+            self.len = len.next_multiple_of(16);
+        }
     }
 
     /// Hashes the pending blocks. The last one must be complete.
@@ -142,6 +144,13 @@ impl<const GHASH: bool> Hash<GHASH> {
         // SAFETY: the caller guarantees room for 16 bytes after the pending ones.
         unsafe { partial::store(value, self.bytes()[at..][..16].as_mut_ptr(), len) };
         self.len += len;
+    }
+
+    /// The place after the pending bytes, of which there are at most [`PENDING`] - [`FEW`].
+    #[inline(always)]
+    pub(super) fn place(&mut self) -> &mut [u8; FEW] {
+        let at = self.len;
+        self.bytes()[at..].first_chunk_mut().expect("enough room")
     }
 
     /// Appends bytes to the pending bytes, which must have room for them.

@@ -188,7 +188,7 @@ macro_rules! passes {
 
         const GCM_STEP: usize = VECTORS * <V as Vector>::BYTES;
         const GCM_FROM: usize = FROM;
-        const HAS_SHORT_GCM: bool = true;
+        const GCM_FEW: usize = <V as Vector>::BYTES;
         const GCM_SIV_STEP: usize = Self::GCM_STEP;
 
         entries! { $features,
@@ -206,6 +206,16 @@ macro_rules! passes {
                     gcm::crypt::<V, VECTORS, E, A, true>(key, hash_key, counter, state, data, text)
                 }))
             }
+            fn gcm_few(
+                key: &Schedule,
+                mask: Option<&mut Block>,
+                counter: &mut Block,
+                encrypts: bool,
+                data: Span<'_>,
+                waiting: &mut [u8; FEW]
+            ) {
+                short_gcm::few::<V>(key, mask, counter, encrypts, data, waiting)
+            }
             fn gcm_short(
                 key: &Schedule,
                 powers: &mut Powers<'_, Hash>,
@@ -216,13 +226,13 @@ macro_rules! passes {
                 short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
             }
             fn gcm_tag(
-                powers: &mut Powers<'_, Hash>,
+                hash_key: &Hash,
                 state: &Block,
                 before: &[u8],
                 lengths: [u64; 2],
                 tag: &mut Block
             ) {
-                short_gcm::tag::<V>(powers, state, before, lengths, tag)
+                short_gcm::tag::<V>(hash_key, state, before, lengths, tag)
             }
             fn gcm_siv(
                 key: &Schedule,

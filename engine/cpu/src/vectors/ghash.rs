@@ -397,15 +397,16 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
 }
 
 /// Adds at most seven blocks, and a last block if it is given, to a hash. All blocks but those in `data` are byte-reversed
-/// and in the order of [`Vector::native`]. The caller must have computed the powers for them. The blocks in `data` are loaded as words, because they may have been stored
-/// as words.
+/// and in the order of [`Vector::native`]. The caller must have computed the powers for them. Fewer than four blocks in `data` are loaded
+/// as words, because they may have been stored as words. From four blocks on, the last ones are loaded as vectors of the type `V`: they
+/// have probably been stored as such (see [`short_gcm::few`](super::short_gcm::few)).
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
-pub(super) unsafe fn hash_few<V: Vector>(
-    key: &HashKey<V::Powers>,
+pub(super) unsafe fn hash_few<V: Vector, P>(
+    key: &HashKey<P>,
     mut hash: Single,
     data: &[u8],
     last: Option<Single>,
@@ -415,14 +416,30 @@ pub(super) unsafe fn hash_few<V: Vector>(
     // SAFETY: the caller guarantees that the processor has the instructions. Each access lies inside the data or the powers.
     unsafe {
         let mut sum = Sum::zero(hash);
-        let end = ptr.add(data.len() & !15);
-        while ptr < end {
+        let blocks = data.len() / 16;
+        let end = ptr.add(16 * blocks);
+        let in_vectors = if V::BLOCKS > 1 && blocks >= 4 { blocks - blocks % V::BLOCKS } else { 0 };
+        let vectors = end.sub(16 * in_vectors);
+        while ptr < vectors {
             let [low, high] = ptr.cast::<[u64; 2]>().read_unaligned();
             let x = Single::words(low, high).reversed().native().xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
             hash = hash.xor(hash);
             ptr = ptr.add(16);
             left -= 1;
+        }
+        if in_vectors > 0 {
+            let mut wide = V::widen(hash);
+            let mut products = Sum::zero(wide);
+            while ptr < end {
+                let x = V::load(ptr).reversed().native().xor(wide);
+                products = products.plus(Sum::product(x, key.powers(left)));
+                wide = wide.xor(wide);
+                ptr = ptr.add(V::BYTES);
+                left -= V::BLOCKS;
+            }
+            sum = sum.plus(products.folded());
+            hash = hash.xor(hash);
         }
         if let Some(last) = last {
             sum = sum.plus(Sum::product(last.xor(hash), key.powers(1)));

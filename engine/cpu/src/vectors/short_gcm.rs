@@ -10,7 +10,7 @@ use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
 use super::vector::{Single, Vector};
-use crate::kernel::{Block, Powers, Progress, Span};
+use crate::kernel::{Block, FEW, Powers, Progress, Span};
 
 /// Replaces the round keys and the hash key of a message by those of another key.
 ///
@@ -65,6 +65,63 @@ impl<V: Vector> Pass<V> for Group<'_, V> {
     }
 }
 
+/// Encrypts or decrypts 1 to `V::BLOCKS` whole blocks, and writes the ciphertext also to `waiting`. The counter is advanced.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Single`].
+#[inline(always)]
+pub(super) unsafe fn few<V: Vector>(
+    schedule: &Schedule,
+    mask: Option<&mut Block>,
+    counter: &mut Block,
+    encrypts: bool,
+    data: Span<'_>,
+    waiting: &mut [u8; FEW],
+) {
+    const { assert!(V::BYTES <= FEW, "a vector fits") };
+    assert!((16..=V::BYTES).contains(&data.len()), "one vector");
+    let (blocks, src, dst, waiting) = (data.len() / 16, data.src(), data.dst(), waiting.as_mut_ptr());
+    // SAFETY: the caller guarantees that the processor has the instructions. The span has this number of blocks.
+    unsafe {
+        let start = start(schedule, mask, counter, blocks);
+        if V::BLOCKS == 1 || blocks == 1 {
+            let text = Single::load(src);
+            let result = single_stream::encrypted(schedule, start.reversed().native()).xor(text);
+            result.store(dst);
+            return if encrypts { result } else { text }.store(waiting);
+        }
+        let extent = if blocks < V::BLOCKS { Extent::Blocks(blocks) } else { Extent::Whole };
+        let (x, last) = Ctr::<V, true>::new(schedule, start.native()).next::<1>();
+        let text: V = extent.load(src);
+        let result = x[0].aesenclast(last.xor(text));
+        extent.store(result, dst);
+        // One store for all blocks, which is forwarded to the load of a vector.
+        if encrypts { result } else { text }.store(waiting);
+    }
+}
+
+/// Encrypts J0 into the mask if a mask is given, advances the counter, and returns the first counter as a number.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], for [`Single`].
+#[inline(always)]
+unsafe fn start(schedule: &Schedule, mask: Option<&mut Block>, counter: &mut Block, blocks: usize) -> Single {
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe {
+        // The counter may be secret. It stays in a vector, since the compiler would copy general registers to the stack.
+        let block = single_stream::load_words(counter);
+        let mut start = block.reversed().native();
+        if let Some(mask) = mask {
+            single_stream::encrypted(schedule, block).store(mask.as_mut_ptr());
+            start = start.add32(Single::number(1).native());
+        }
+        start.add32(Single::number(blocks as u128).native()).reversed().native().store(counter.as_mut_ptr());
+        start
+    }
+}
+
 /// Encrypts or decrypts whole blocks and adds the ciphertext to the hash. The counter is advanced.
 ///
 /// # Safety
@@ -82,14 +139,7 @@ pub(super) unsafe fn crypt<V: Vector>(
     let blocks = data.len() / 16;
     // SAFETY: the caller guarantees that the processor has the instructions. Each group lies in the span.
     unsafe {
-        // The counter may be secret. It stays in a vector, since the compiler would copy general registers to the stack.
-        let block = single_stream::load_words(counter);
-        let mut start = block.reversed().native();
-        if let Some(mask) = mask {
-            single_stream::encrypted(schedule, block).store(mask.as_mut_ptr());
-            start = start.add32(Single::number(1).native());
-        }
-        start.add32(Single::number(blocks as u128).native()).reversed().native().store(counter.as_mut_ptr());
+        let mut start = start(schedule, mask, counter, blocks);
         // The blocks are hashed in two groups, because two groups that need half as many powers of H take less time than one
         // group that needs all of them. A key always has at least one vector of powers.
         let hash_key = powers.with(|key| {
@@ -103,33 +153,21 @@ pub(super) unsafe fn crypt<V: Vector>(
         });
         let mut hash = Single::load(state.as_ptr()).reversed().native();
         if !before.is_empty() {
-            hash = ghash::hash_few::<V>(hash_key, hash, before, None);
+            hash = ghash::hash_few::<Single, _>(hash_key, hash, before, None);
         }
         let zero = V::numbers([0; 4]);
-        let mut group = Group::<V> {
-            ctr: Ctr::new(schedule, start.native()),
-            hash_key,
-            hash: V::widen(hash),
-            sum: Sum::zero(zero),
-            left: 0,
-            encrypts,
-        };
         let modulus = Single::numbers([MODULUS; 4]);
-        if V::BLOCKS > 1 && blocks <= V::BLOCKS {
-            // One vector needs no loop.
-            group.left = blocks;
-            let extent = if blocks < V::BLOCKS { Extent::Blocks(blocks) } else { Extent::Whole };
-            group.step::<1>(extent, data.src(), data.dst());
-            return group.sum.folded().reduced(modulus).reversed().native().store(state.as_mut_ptr());
-        }
         let most = hash_key.made.min(4) * V::BLOCKS;
         let mut rest = data;
         while rest.len() >= 16 {
-            group.left = (rest.len() / 16).min(most);
-            let (now, later) = rest.split_at(16 * group.left);
-            group = drive::<_, _, true>(group, now);
-            hash = group.sum.folded().reduced(modulus);
-            (group.hash, group.sum) = (V::widen(hash), Sum::zero(zero));
+            let left = (rest.len() / 16).min(most);
+            let (now, later) = rest.split_at(16 * left);
+            // A group is made for each round: the compiler would copy the padding of a group that is carried from round to round.
+            let ctr = Ctr::new(schedule, start.native());
+            let group =
+                Group::<V> { ctr, hash_key, hash: V::widen(hash), sum: Sum::zero(zero), left, encrypts };
+            hash = drive::<_, _, true>(group, now).sum.folded().reduced(modulus);
+            start = start.add32(Single::number(left as u128).native());
             rest = later;
         }
         hash.reversed().native().store(state.as_mut_ptr());
@@ -137,14 +175,14 @@ pub(super) unsafe fn crypt<V: Vector>(
 }
 
 /// Sets `tag` to the tag. Before the call, `tag` holds the mask, the encrypted J0. The function adds the hash of the state,
-/// of the blocks of `before` (at most seven), and of the lengths in bits.
+/// of the blocks of `before` (at most seven), and of the lengths in bits. The powers for them have been computed.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn tag<V: Vector>(
-    powers: &mut Powers<'_, HashKey<V::Powers>>,
+    hash_key: &HashKey<V::Powers>,
     state: &Block,
     before: &[u8],
     lengths: [u64; 2],
@@ -152,14 +190,9 @@ pub(super) unsafe fn tag<V: Vector>(
 ) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let hash_key = powers.with(|key| {
-            if before.len() >= V::BYTES {
-                ghash::ensure_powers::<V>(key, before.len() / 16 + 1);
-            }
-        });
         let hash = Single::load(state.as_ptr()).reversed().native();
         let lengths = Single::words(lengths[1], lengths[0]).native();
-        let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
+        let hash = ghash::hash_few::<V, _>(hash_key, hash, before, Some(lengths));
         let place = tag.as_mut_ptr();
         hash.reversed().native().xor(Single::load(place)).store(place);
     }

@@ -259,16 +259,13 @@ impl AeadContext<GcmMode> {
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
             let span = data.reborrow().into_span();
-            gcm.update_by(
-                span,
-                Some(&mut |counter, blocks, is_data| match keystream_pool {
-                    _ if is_data && key.key.is_large(blocks.len()) => {
-                        key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
-                    }
-                    Some(pool) => keystream.apply(pool, key, counter, blocks),
-                    None => Some(blocks),
-                }),
-            )
+            gcm.update_by(span, &mut |counter, blocks, is_data| match keystream_pool {
+                _ if is_data && key.key.is_large(blocks.len()) => {
+                    key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
+                }
+                Some(pool) => keystream.apply(pool, key, counter, blocks),
+                None => Some(blocks),
+            })
         };
         // If the IV does not have 12 bytes, the counter is a GHASH value under the secret H. The update may copy the counter to
         // the stack.

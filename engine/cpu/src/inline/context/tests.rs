@@ -16,7 +16,7 @@ fn tag_of<K: Kernel>(keys: &mut Shared<Keys<K>>) -> Block {
     let key = &mut message_key(keys);
     state.start(key, &[1; 12]);
     state.end_aad();
-    state.update(key, true, Span::in_place(&mut data), None);
+    state.update(key, true, Span::in_place(&mut data));
     state.tag(key, (0, 5000), &mut tag);
     tag
 }
