@@ -127,7 +127,7 @@ impl InlineGcm {
     // A function of its own, because it contains the code of all kernels.
     #[inline(never)]
     pub fn update(&mut self, data: Span<'_>) -> bool {
-        if !self.count(data.len()) {
+        if !self.accept_data(data.len()) {
             return false;
         }
         if !data.is_empty() {
@@ -141,9 +141,9 @@ impl InlineGcm {
     /// [`InlineKey::ctr32`](super::InlineKey::ctr32), but may process a part of the blocks and return the rest, which this key then
     /// processes. It is called at most once with the blocks of the data and `true`, and then at most once with one block of zeros and
     /// `false`: that block becomes the keystream of an incomplete block.
-    #[inline(never)]
+    #[inline(never)] // for the same reason
     pub fn update_by(&mut self, data: Span<'_>, ctr32: Ctr32<'_>) -> bool {
-        if !self.count(data.len()) {
+        if !self.accept_data(data.len()) {
             return false;
         }
         if !data.is_empty() {
@@ -153,9 +153,9 @@ impl InlineGcm {
         true
     }
 
-    /// Counts the bytes of an update, which may end the additional data. False if the update is refused.
+    /// Counts data of an update, which end the additional data. False if the update is refused.
     #[inline(always)]
-    fn count(&mut self, len: usize) -> bool {
+    fn accept_data(&mut self, len: usize) -> bool {
         if !matches!(self.0.phase, Phase::Aad | Phase::Data) || len as u64 > MAX_DATA - self.0.data {
             return false;
         }

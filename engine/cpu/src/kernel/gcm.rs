@@ -38,7 +38,7 @@ pub struct GcmCounter {
 }
 
 /// Number of bytes that [`Kernel::gcm_few`](super::Kernel::gcm_few) may write for the hash: the largest vector.
-pub const FEW: usize = 64;
+pub const LARGEST_VECTOR: usize = 64;
 
 /// The state of a message that [`Kernel::gcm_short`](super::Kernel::gcm_short) uses.
 pub struct Progress<'m> {

@@ -37,7 +37,7 @@ pub use lockstep_core::data::Span;
 pub use lockstep_core::key::Block;
 use lockstep_core::work::Pass;
 
-pub use gcm::{FEW, GcmCounter, Powers, Progress};
+pub use gcm::{GcmCounter, LARGEST_VECTOR, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
 use wiped::Wiped;
 
@@ -292,13 +292,13 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         unreachable!("GCM_STEP is 0")
     }
 
-    /// The largest number of bytes of [`Kernel::gcm_few`], at most [`FEW`]. The number is 0 if the kernel does not have this function,
+    /// The largest number of bytes of [`Kernel::gcm_few`], at most [`LARGEST_VECTOR`]. The number is 0 if the kernel does not have this function,
     /// [`Kernel::gcm_short`] and [`Kernel::gcm_tag`].
     const GCM_FEW: usize = 0;
 
     /// CTR (with a 32-bit counter) of 1 to [`Kernel::GCM_FEW`] / 16 whole blocks. If a mask is given, `counter` is J0, and J0 is
-    /// encrypted into the mask first. The ciphertext is also written to `waiting`, and is hashed later; the bytes after it in `waiting`
-    /// become undefined.
+    /// encrypted into the mask first. The ciphertext is also written to `waiting`, to be hashed later. The bytes after it in `waiting`
+    /// become unspecified and secret: they may be keystream of later blocks.
     fn gcm_few(
         self,
         _key: &Self::Schedule,
@@ -306,7 +306,7 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         _counter: &mut Block,
         _encrypts: bool,
         _data: Span<'_>,
-        _waiting: &mut [u8; FEW],
+        _waiting: &mut [u8; LARGEST_VECTOR],
     ) {
         unreachable!("GCM_FEW is 0")
     }
@@ -324,7 +324,8 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     }
 
     /// Sets `tag`, which is the encrypted J0, to the tag of a message: adds GHASH of `before`, which are at most seven blocks, and of
-    /// the lengths of additional data and data in bits. [`Kernel::ensure_powers`] has been called for these blocks.
+    /// the lengths of additional data and data in bits. [`Kernel::ensure_powers`] has been called for the number of these blocks
+    /// and the block of lengths.
     fn gcm_tag(
         self,
         _hash_key: &Self::HashKey,

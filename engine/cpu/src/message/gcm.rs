@@ -15,7 +15,7 @@ use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::{hash_key, is_prepared, schedule};
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, FEW, GcmCounter, Kernel, Powers, Progress, Span};
+use crate::kernel::{Block, GcmCounter, Kernel, LARGEST_VECTOR, Powers, Progress, Span};
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 pub(super) const CHUNK: usize = 16 << 10;
@@ -159,8 +159,9 @@ impl State {
         self.partial_block(encrypt, data);
     }
 
-    /// Encrypts or decrypts the first bytes of an update, which belong to the incomplete block. Returns the rest.
-    #[cold]
+    /// Encrypts or decrypts the first bytes of an update, which belong to the incomplete block. Returns the rest. A function of its own:
+    /// otherwise the compiler would copy the span by a load that waits for the stores of its parts.
+    #[inline(never)]
     fn complete_block<'d>(&mut self, encrypt: bool, data: Span<'d>) -> Span<'d> {
         let at = data.len().min(16 - self.hash.len % 16);
         let (head, rest) = data.split_at(at);
@@ -195,12 +196,12 @@ impl State {
             data = self.complete_block(encrypt, data);
         }
         let blocks = data.len() & !15;
-        if (1..=K::GCM_FEW).contains(&blocks) && self.hash.len <= PENDING - FEW {
-            // Few blocks wait to be hashed with the block of lengths.
+        if (1..=K::GCM_FEW).contains(&blocks) && self.hash.len <= PENDING - LARGEST_VECTOR {
+            // One reduction suffices if these blocks wait to be hashed with the block of lengths.
             let (blocks, rest) = data.split_at(blocks);
             let mask = std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]);
             let (counter, len) = (&mut self.counter.block[0], blocks.len());
-            key.kernel.gcm_few(key.schedule, mask, counter, encrypt, blocks, self.hash.place());
+            key.kernel.gcm_few(key.schedule, mask, counter, encrypt, blocks, self.hash.room());
             self.hash.len += len;
             data = rest;
         } else if K::GCM_STEP > 0 {
@@ -209,6 +210,7 @@ impl State {
         if K::GCM_FEW == 0 {
             return self.update_by_passes(key, encrypt, data, None);
         }
+        // A single block waits too, if there is no room for a vector.
         if data.len() > 16 {
             let at = data.len() & !15;
             let (blocks, rest) = data.split_at(at);
@@ -337,13 +339,15 @@ impl State {
     ) {
         self.ensure_mask(key);
         self.hash.pad();
-        *tag = self.encrypted[MASK];
         if K::GCM_FEW > 0 {
+            *tag = self.encrypted[MASK];
             let (before, hash) = self.hash.take();
             let (kernel, hash_key) = (key.kernel, key.hash_key(before.len() / 16 + 1));
             kernel.gcm_tag(hash_key, hash, before, [8 * aad, 8 * data], tag);
         } else {
-            xor(tag, self.hash.finish(key, &lengths_block(aad, data)));
+            *tag = *self.hash.finish(key, &lengths_block(aad, data));
+            // The mask is loaded after the hash: a register that holds it would be saved on the stack by the hash.
+            xor(tag, &self.encrypted[MASK]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::kernel::partial;
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, FEW, Kernel, LANES, Powers, out_of_memory};
+use crate::kernel::{Block, Kernel, LANES, LARGEST_VECTOR, Powers, out_of_memory};
 
 /// The round keys and the hash key of a message.
 pub(crate) struct MessageKey<'k, K: Kernel> {
@@ -54,7 +54,8 @@ pub(crate) const PENDING: usize = 7 * 16;
 /// The hash is GHASH of additional data and ciphertext, or POLYVAL of additional data and plaintext.
 pub(crate) struct Hash<const GHASH: bool> {
     pub(super) state: Wiped<1>,
-    /// The last 16 bytes have room for padding and for the block of lengths.
+    /// The last 16 bytes have room for padding and for the block of lengths. Only the first `len` bytes have a meaning; the others may
+    /// be keystream (see [`Kernel::gcm_few`]).
     pending: Wiped<{ PENDING / 16 + 1 }>,
     /// Number of pending bytes. The last block may be incomplete.
     pub(super) len: usize,
@@ -146,9 +147,9 @@ impl<const GHASH: bool> Hash<GHASH> {
         self.len += len;
     }
 
-    /// The place after the pending bytes, of which there are at most [`PENDING`] - [`FEW`].
+    /// The room for a vector after the pending bytes, of which there are at most [`PENDING`] - [`LARGEST_VECTOR`].
     #[inline(always)]
-    pub(super) fn place(&mut self) -> &mut [u8; FEW] {
+    pub(super) fn room(&mut self) -> &mut [u8; LARGEST_VECTOR] {
         let at = self.len;
         self.bytes()[at..].first_chunk_mut().expect("enough room")
     }

@@ -212,7 +212,7 @@ macro_rules! passes {
                 counter: &mut Block,
                 encrypts: bool,
                 data: Span<'_>,
-                waiting: &mut [u8; FEW]
+                waiting: &mut [u8; LARGEST_VECTOR]
             ) {
                 short_gcm::few::<V>(key, mask, counter, encrypts, data, waiting)
             }

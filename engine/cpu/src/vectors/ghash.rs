@@ -397,9 +397,9 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
 }
 
 /// Adds at most seven blocks, and a last block if it is given, to a hash. All blocks but those in `data` are byte-reversed
-/// and in the order of [`Vector::native`]. The caller must have computed the powers for them. Fewer than four blocks in `data` are loaded
-/// as words, because they may have been stored as words. From four blocks on, the last ones are loaded as vectors of the type `V`: they
-/// have probably been stored as such (see [`short_gcm::few`](super::short_gcm::few)).
+/// and in the order of [`Vector::native`]. The caller must have computed the powers for them. The blocks in `data` are loaded
+/// as words, because they may have been stored as words. If `data` has four blocks or more, and `V` is wider than a block, the last
+/// blocks are loaded as vectors: in most messages of this length, one vector was stored (see [`short_gcm::few`](super::short_gcm::few)).
 ///
 /// # Safety
 ///
@@ -412,6 +412,7 @@ pub(super) unsafe fn hash_few<V: Vector, P>(
     last: Option<Single>,
 ) -> Single {
     let mut left = data.len() / 16 + usize::from(last.is_some());
+    debug_assert!(data.len() < 8 * 16 && key.has_powers(left), "few blocks, and their powers");
     let mut ptr = data.as_ptr();
     // SAFETY: the caller guarantees that the processor has the instructions. Each access lies inside the data or the powers.
     unsafe {
@@ -431,7 +432,11 @@ pub(super) unsafe fn hash_few<V: Vector, P>(
         if in_vectors > 0 {
             let mut wide = V::widen(hash);
             let mut products = Sum::zero(wide);
-            while ptr < end {
+            // Constant bounds: seven blocks have one vector of four blocks, or three of two.
+            for _ in 0..7 / V::BLOCKS {
+                if ptr == end {
+                    break;
+                }
                 let x = V::load(ptr).reversed().native().xor(wide);
                 products = products.plus(Sum::product(x, key.powers(left)));
                 wide = wide.xor(wide);

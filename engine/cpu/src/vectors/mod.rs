@@ -51,7 +51,8 @@ use std::arch::x86_64::__m128i;
 use lockstep_core::work::Pass;
 
 use crate::kernel::{
-    Block, FEW, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial, wipe_stack,
+    Block, GcmCounter, Kernel, LARGEST_VECTOR, Lane, OcbKey, OcbState, Powers, Progress, Span, serial,
+    wipe_stack,
 };
 
 #[macro_use]

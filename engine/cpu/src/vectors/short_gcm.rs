@@ -10,7 +10,7 @@ use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
 use super::vector::{Single, Vector};
-use crate::kernel::{Block, FEW, Powers, Progress, Span};
+use crate::kernel::{Block, LARGEST_VECTOR, Powers, Progress, Span};
 
 /// Replaces the round keys and the hash key of a message by those of another key.
 ///
@@ -77,12 +77,13 @@ pub(super) unsafe fn few<V: Vector>(
     counter: &mut Block,
     encrypts: bool,
     data: Span<'_>,
-    waiting: &mut [u8; FEW],
+    waiting: &mut [u8; LARGEST_VECTOR],
 ) {
-    const { assert!(V::BYTES <= FEW, "a vector fits") };
+    const { assert!(V::BYTES <= LARGEST_VECTOR, "a vector fits") };
     assert!((16..=V::BYTES).contains(&data.len()), "one vector");
     let (blocks, src, dst, waiting) = (data.len() / 16, data.src(), data.dst(), waiting.as_mut_ptr());
-    // SAFETY: the caller guarantees that the processor has the instructions. The span has this number of blocks.
+    // SAFETY: the caller guarantees that the processor has the instructions. The span has this number of blocks, and a vector fits in
+    // `waiting`.
     unsafe {
         let start = start(schedule, mask, counter, blocks);
         if V::BLOCKS == 1 || blocks == 1 {

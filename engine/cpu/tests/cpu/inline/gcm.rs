@@ -94,7 +94,7 @@ fn whole_messages() {
     each_gcm(|aes, mut gcm, what| {
         for (number, len) in (0..=80).chain([255, 256, 257, 768, 1040, 5000]).enumerate() {
             let iv = bytes(number, [12, 12, 1, 60][number % 4]);
-            let aad = bytes(number + 1, [0, 13, 16, 300][number % 4]);
+            let aad = bytes(number + 1, [0, 13, 16, 100, 300][number % 5]);
             let plaintext = bytes(number + 2, len);
             let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
             let cut = &tag[..1 + number % 16];
@@ -394,14 +394,82 @@ fn another_key_before_each_message() {
             for (turn, len) in [len, lengths[lengths.len() - 1 - number], len + 512].into_iter().enumerate() {
                 let plaintext = bytes(number + turn, len);
                 let (ciphertext, tag) = gcm::seal(&aes, &iv, &aad, &plaintext);
-                let mut copy = gcm.duplicate().unwrap();
-                let gcm = if turn == 2 { &mut copy } else { &mut gcm };
+                // A copy has all powers, and the original also has them from then on.
+                let mut copy = (turn == 2).then(|| gcm.duplicate().unwrap());
+                let gcm = copy.as_mut().unwrap_or(&mut gcm);
                 let mut data = plaintext.clone();
                 assert!(gcm.start(true, &iv) && gcm.aad(&aad) && gcm.update(Span::in_place(&mut data)));
                 assert!(data == ciphertext, "{what}: {len} bytes");
                 assert_eq!(gcm.finish_seal(), Some(tag), "{what}: {len} bytes");
                 assert!(gcm.start(false, &iv) && gcm.aad(&aad) && gcm.update(Span::in_place(&mut data)));
                 assert!(data == plaintext && gcm.finish_open(&tag), "{what}: {len} bytes");
+            }
+        }
+    });
+}
+
+/// Blocks of the additional data and of short updates wait to be hashed. Each number of them meets each length of an update.
+#[test]
+fn short_updates_after_waiting_blocks() {
+    let lengths = [0, 1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 79, 80];
+    for kernel in InlineKernel::all() {
+        let mut gcm = InlineGcm::new(kernel, &[0; 16]).unwrap();
+        for (turn, aad_len) in [0, 1, 16, 17, 32, 33, 48, 49, 64, 96, 97, 112].into_iter().enumerate() {
+            let key = bytes(turn, KEY_LENGTHS[turn % 3]);
+            let (aes, iv, aad) =
+                (Aes::new(&key), bytes(turn, [12, 12, 16][turn % 3]), bytes(turn + 1, aad_len));
+            for (first, second) in lengths.iter().flat_map(|first| lengths.map(|second| (*first, second))) {
+                let plaintext = bytes(first, first + second);
+                let (ciphertext, tag) = gcm::seal(&aes, &iv, &aad, &plaintext);
+                for encrypts in [true, false] {
+                    let (text, result) =
+                        if encrypts { (&plaintext, &ciphertext) } else { (&ciphertext, &plaintext) };
+                    // The key is new for encryption. Decryption finds the powers that encryption has computed.
+                    assert!(!encrypts || gcm.set_key(&key));
+                    assert!(gcm.start(encrypts, &iv) && gcm.aad(&aad));
+                    let mut out = text.clone();
+                    let (head, rest) = out.split_at_mut(first);
+                    assert!(gcm.update(Span::in_place(head)));
+                    let mut copy = (first % 3 == 0).then(|| gcm.duplicate().unwrap());
+                    let gcm = copy.as_mut().unwrap_or(&mut gcm);
+                    assert!(gcm.update(Span::copy(&text[first..], rest)));
+                    let what = format!("{}: {aad_len} + {first} + {second} bytes", kernel.name());
+                    assert!(out == *result, "{what}");
+                    let is_right =
+                        if encrypts { gcm.finish_seal() == Some(tag) } else { gcm.finish_open(&tag) };
+                    assert!(is_right, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// The CTR of the caller processes a part of the blocks, or all, between updates without it.
+#[test]
+fn ctr_of_the_caller() {
+    each_key(|kernel, aes, ctr, what| {
+        let mut gcm = InlineGcm::new(kernel, ctr.bytes()).unwrap();
+        for left in [0, 32] {
+            for (first, second, third) in
+                [(0, 64, 16), (16, 100, 5), (5, 27, 70), (48, 1, 300), (64, 512, 64)]
+            {
+                let (iv, plaintext) = (bytes(first, 12), bytes(second, first + second + third));
+                let (ciphertext, tag) = gcm::seal(aes, &iv, b"", &plaintext);
+                let mut out = plaintext.clone();
+                let (head, rest) = out.split_at_mut(first);
+                let (middle, tail) = rest.split_at_mut(second);
+                assert!(gcm.start(true, &iv) && gcm.update(Span::in_place(head)));
+                let mut calls = Vec::new();
+                assert!(gcm.update_by(Span::in_place(middle), &mut |counter, blocks, is_data| {
+                    calls.push((blocks.len(), is_data));
+                    let at = blocks.len().saturating_sub(left);
+                    let (now, later) = blocks.split_at(at);
+                    ctr.ctr32(counter, now);
+                    (!later.is_empty()).then_some(later)
+                }));
+                assert!(calls.iter().map(|call| call.1).is_sorted_by(|a, b| a > b), "{what}: {calls:?}");
+                assert!(gcm.update(Span::in_place(tail)) && out == ciphertext, "{what}: {first} + {second}");
+                assert_eq!(gcm.finish_seal(), Some(tag), "{what}: {first} + {second}");
             }
         }
     });

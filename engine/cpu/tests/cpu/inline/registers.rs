@@ -202,7 +202,9 @@ fn gcm_and_ocb_leave_nothing() {
         for len in [5, 16, 64, 500, LEN] {
             let mut data = plaintext();
             search.check(kernel, "InlineGcm::start", || assert!(gcm.start(true, &[7; 12])));
-            search.check(kernel, "InlineGcm::aad", || assert!(gcm.aad(&[8; 100])));
+            // After 20 bytes, short data wait to be hashed; after 100 bytes, they do not.
+            let aad = &[8; 100][..if len == 16 || len == 64 { 20 } else { 100 }];
+            search.check(kernel, "InlineGcm::aad", || assert!(gcm.aad(aad)));
             search
                 .check(kernel, "InlineGcm::update", || assert!(gcm.update(Span::in_place(&mut data[..len]))));
             search.check(kernel, "InlineGcm::duplicate", || copy = gcm.duplicate());
@@ -211,7 +213,7 @@ fn gcm_and_ocb_leave_nothing() {
                 assert!(black_box(gcm.finish_seal()).is_some());
             });
             // The message is forged, so its right tag is a secret, which `finish_open` must not leave in registers.
-            assert!(gcm.start(false, &[7; 12]) && gcm.aad(&[8; 100]));
+            assert!(gcm.start(false, &[7; 12]) && gcm.aad(aad));
             assert!(gcm.update(Span::in_place(&mut data[..len])));
             let search_tag = Search(tag.as_chunks::<8>().0.iter().copied().collect());
             search_tag.check(kernel, "InlineGcm::finish_open", || {
