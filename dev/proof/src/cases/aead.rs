@@ -75,10 +75,10 @@ impl Operation {
 /// compared, for the message with this index. These lengths change together with the length of the data, so that no additional runs are
 /// needed. The longest additional data have more than eight blocks.
 pub(crate) fn parameters(operation: Operation, index: usize) -> (usize, [usize; 2], usize, usize) {
-    let aad_len = [0, 13, 16, 45, 100, 291][index % 6];
+    let aad_len = [0, 13, 16, 45, 100, 140, 291][index % 7];
     // Most of the first pieces do not consist of whole blocks. Three bytes complete the block after a piece of 13 bytes, and three bytes follow
     // the last whole block of the longest additional data.
-    let pieces = [[0, 7, 13, 19][index % 4], [0, 1, 16, 37, 0, 0, 0][index % 7]];
+    let pieces = [[0, 7, 13, 19][index % 4], [0, 1, 16, 37, 0, 0, 0, 0, 0][index % 9]];
     // If the length of the IV is not 12 bytes, GCM computes the first counter block with the key, so the counter is secret.
     let iv_len = match operation {
         Operation::Gcm(_) => [12, 1, 16, 60][index % 4],

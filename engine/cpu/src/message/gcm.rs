@@ -195,6 +195,12 @@ impl State {
         if !self.hash.len.is_multiple_of(16) {
             data = self.complete_block(encrypt, data);
         }
+        self.update_blocks(key, encrypt, data);
+    }
+
+    /// Encrypts or decrypts data that begin with a block.
+    #[inline(always)]
+    fn update_blocks<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, encrypt: bool, mut data: Span<'_>) {
         let blocks = data.len() & !15;
         if (1..=K::GCM_FEW).contains(&blocks) && self.hash.len <= PENDING - LARGEST_VECTOR {
             // One reduction suffices if these blocks wait to be hashed with the block of lengths.
@@ -321,7 +327,7 @@ impl State {
                 self.encrypted[KEYSTREAM] = *keystream;
                 self.last_block(key, encrypt, data);
             }
-            _ => self.update(key, encrypt, data),
+            _ => self.update_blocks(key, encrypt, data),
         }
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();

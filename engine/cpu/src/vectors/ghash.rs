@@ -434,14 +434,14 @@ pub(super) unsafe fn hash_few<V: Vector, P>(
             let mut products = Sum::zero(wide);
             // Constant bounds: seven blocks have one vector of four blocks, or three of two.
             for _ in 0..7 / V::BLOCKS {
-                if ptr == end {
-                    break;
-                }
                 let x = V::load(ptr).reversed().native().xor(wide);
                 products = products.plus(Sum::product(x, key.powers(left)));
                 wide = wide.xor(wide);
                 ptr = ptr.add(V::BYTES);
                 left -= V::BLOCKS;
+                if ptr == end {
+                    break;
+                }
             }
             sum = sum.plus(products.folded());
             hash = hash.xor(hash);
