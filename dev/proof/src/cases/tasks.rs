@@ -219,7 +219,8 @@ pub(crate) const ODD_KEYS: usize = 48;
 /// that of the first: from messages 0, 2 and 5 of the first 16, 16 and 21 of the second, and 32 and 39 of the third. The key with another
 /// size is the second of the eight, the third, and so on up to the eighth.
 const ODD: [usize; 7] = [1, 4, 8, 16 + 4, 16 + 10, 32 + 6, 32 + 14];
-/// In a task of this many messages, three messages have the same key. Each of the messages before and after them has a key of its own.
+/// In a task of this many messages, two messages have the same key. One message before them and three after them have keys of their own,
+/// which GCM expands in two groups. The second group is the larger one.
 const PARTLY_SHARED: usize = 6;
 
 /// For XTS: the number of blocks before message `index` in its data unit, in a task of `count` messages.
@@ -231,7 +232,7 @@ pub(crate) fn position(count: usize, index: usize) -> usize {
 pub(crate) fn key_owner(count: usize, index: usize) -> usize {
     match count {
         SHARED | LONG_SHARED => 0,
-        PARTLY_SHARED if (2..5).contains(&index) => 2,
+        PARTLY_SHARED if (1..3).contains(&index) => 1,
         _ => index,
     }
 }
