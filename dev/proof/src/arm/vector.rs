@@ -15,7 +15,7 @@ pub(super) fn execute<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Option<
     Some(match i.opcode {
         AND | BIC | ORR | ORN | EOR => logic(m, i, to),
         EOR3 => three(m, i, to),
-        BIF => merge(m, i, to),
+        BIF | BIT => merge(m, i, to),
         NOT => with_source(m, i, |m, x| {
             let inverted = x.map(|byte| m.domain.not(byte));
             m.set_lanes(to, &inverted);
@@ -122,9 +122,11 @@ fn three<D: Domain>(m: &mut Machine<D>, i: &Instruction, to: Lanes) -> Step {
     Ok(())
 }
 
-/// BIF: the bits of the first source where the mask in the second source is 0, otherwise those of the result before.
+/// BIF and BIT: the bits of the first source where the mask in the second source is 0 (BIF) or 1 (BIT), otherwise those of the result
+/// before.
 fn merge<D: Domain>(m: &mut Machine<D>, i: &Instruction, to: Lanes) -> Step {
-    let (ones, zeros, mask) = (m.source(i, 0)?.0, m.source(i, 1)?.0, m.source(i, 2)?.0);
+    let (before, source, mask) = (m.source(i, 0)?.0, m.source(i, 1)?.0, m.source(i, 2)?.0);
+    let (ones, zeros) = if i.opcode == Opcode::BIT { (source, before) } else { (before, source) };
     let result = from_fn(|place| {
         let inverted = m.domain.not(mask[place]);
         let (one, zero) = (m.domain.and(ones[place], mask[place]), m.domain.and(zeros[place], inverted));
