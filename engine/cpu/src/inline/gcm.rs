@@ -141,7 +141,8 @@ impl InlineGcm {
     /// [`InlineKey::ctr32`](super::InlineKey::ctr32), but may process a part of the blocks and return the rest, which this key then
     /// processes. It is called at most once with the blocks of the data and `true`, and then at most once with one block of zeros and
     /// `false`: that block becomes the keystream of an incomplete block.
-    #[inline(never)] // for the same reason
+    // A function of its own, because it contains the code of all kernels.
+    #[inline(never)]
     pub fn update_by(&mut self, data: Span<'_>, ctr32: Ctr32<'_>) -> bool {
         if !self.accept_data(data.len()) {
             return false;

@@ -60,7 +60,7 @@ pub fn passes_known_answers(kernel: InlineKernel, key: &[u8], tags: &[u128; 4]) 
 }
 
 /// Lengths of the pieces of the text in bytes. After the incomplete block of the first piece, the second piece is long enough for the fused
-/// loops of every kernel. The others are short data for GCM, some of which wait to be hashed.
+/// loops of every kernel. In GCM, kernels process the other pieces by their functions for short data.
 const PIECES: [usize; 7] = [FIRST, 11 + 2048, 64, 80, 16, 16, 32 + 3];
 const FIRST: usize = 2048 + 5;
 const LEN: usize = FIRST + 11 + 2048 + 64 + 80 + 16 + 16 + 32 + 3;

@@ -147,7 +147,10 @@ impl<const GHASH: bool> Hash<GHASH> {
         self.len += len;
     }
 
-    /// The room for a vector after the pending bytes, of which there are at most [`PENDING`] - [`LARGEST_VECTOR`].
+    /// The memory after the pending bytes, where a kernel may write a vector.
+    ///
+    /// # Panics
+    /// If more than [`PENDING`] + 16 - [`LARGEST_VECTOR`] bytes are pending.
     #[inline(always)]
     pub(super) fn room(&mut self) -> &mut [u8; LARGEST_VECTOR] {
         let at = self.len;
