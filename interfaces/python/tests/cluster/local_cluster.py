@@ -10,6 +10,8 @@ import tempfile
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 # Ray must not end workers only because the memory of the machine that runs the tests is full.
 os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
+# The nodes use the address 127.0.0.1, and do not depend on the network of the machine. The variable has this effect on Linux too.
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 import ray
 from ray.cluster_utils import Cluster
@@ -58,7 +60,8 @@ class LocalCluster:
 @contextlib.contextmanager
 def local_cluster():
     # A path of a Unix socket has at most about 100 characters, so Ray's folder has a short path.
-    folder = tempfile.mkdtemp(prefix="ls", dir="/tmp")
+    above = os.environ.get("RAY_TMPDIR", "/tmp")
+    folder = tempfile.mkdtemp(prefix="ls", dir=above)
     os.mkdir(os.path.join(folder, "ray"))
     os.environ["RAY_TMPDIR"] = folder
     try:
@@ -68,7 +71,7 @@ def local_cluster():
         finally:
             started.shutdown()
     finally:
-        del os.environ["RAY_TMPDIR"]
+        os.environ["RAY_TMPDIR"] = above
         shutil.rmtree(folder, ignore_errors=True)
 
 
