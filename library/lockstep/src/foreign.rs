@@ -127,27 +127,21 @@ fn is_newer(start: &[u8]) -> bool {
 /// True if the file begins with the first packet of an OpenPGP message (RFC 9580). This packet contains a session key that is
 /// encrypted to a public key (tag 1) or with a passphrase (tag 3).
 fn is_openpgp(start: &[u8]) -> bool {
-    // `body` is the index of the first byte after the tag and the length of the packet. The length has one or two bytes.
-    let body = match *start {
-        [0x84, ..] | [0x8c, ..] | [0xc1, ..=191, ..] | [0xc3, ..=191, ..] => 2,
-        [0x85, ..] | [0xc1, 192..=223, ..] => 3,
+    // `body` begins after the tag and the length of the packet. The length has one or two bytes.
+    let (tag, body) = match start {
+        [tag @ (0x84 | 0x8c), _, body @ ..] | [tag @ (0xc1 | 0xc3), ..=191, body @ ..] => (tag, body),
+        [tag @ 0x85, _, _, body @ ..] | [tag @ 0xc1, 192..=223, _, body @ ..] => (tag, body),
         _ => return false,
     };
-    let at = |index: usize| start.get(body + index).copied();
-    match start[0] {
+    match (tag, body) {
+        // After the version, version 4 has the cipher and the method that derives a key from the passphrase.
+        (0x8c | 0xc3, [4, cipher, method, ..]) => matches!((cipher, method), (1..=13, 0 | 1 | 3 | 4)),
+        (0x8c | 0xc3, [5 | 6, len, cipher, ..]) => matches!((len, cipher), (1..=40, 1..=13)),
+        (0x8c | 0xc3, _) => false,
         // Version 3: a key identifier of 8 bytes, and then the algorithm: RSA, Elgamal, ECDH, X25519 or X448. Version 6: the length
         // of a fingerprint.
-        0x84 | 0x85 | 0xc1 => match at(0) {
-            Some(3) => matches!(at(9), Some(1..=3 | 16 | 18 | 25 | 26)),
-            Some(6) => matches!(at(1), Some(0 | 21 | 33)),
-            _ => false,
-        },
-        // After the version, version 4 has the cipher and the method that derives a key from the passphrase.
-        _ => match at(0) {
-            Some(4) => matches!(at(1), Some(1..=13)) && matches!(at(2), Some(0 | 1 | 3 | 4)),
-            Some(5 | 6) => matches!(at(1), Some(1..=40)) && matches!(at(2), Some(1..=13)),
-            _ => false,
-        },
+        (_, [3, rest @ ..]) => matches!(rest.get(8), Some(1..=3 | 16 | 18 | 25 | 26)),
+        (_, body) => matches!(body, [6, 0 | 21 | 33, ..]),
     }
 }
 
