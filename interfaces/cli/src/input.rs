@@ -40,33 +40,27 @@ impl Input {
         let len = size.zip(position).map(|(size, position)| size.saturating_sub(position));
         Ok(Input { file, len, size })
     }
-
-    /// Waits until data are available, and reads them. If a read from a non-blocking descriptor then finds no data, the function
-    /// waits again.
-    fn when_ready(&self, read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        let Input { file, len, size } = self;
-        if len.is_none() {
-            signals::wait(file, PollFlags::IN)?;
-        }
-        let got = signals::repeat_when_ready(file, PollFlags::IN, read)?;
-        if let (0, Some(size)) = (got, size) {
-            lockstep::file::check_not_shrunk(file, *size)?;
-        }
-        Ok(got)
-    }
 }
 
 /// A read fails if a signal has arrived, or arrives while the read waits for data. It also fails at the end of a file that has become
 /// shorter since it was opened.
 impl Read for &Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = &self.file;
-        self.when_ready(|| file.read(buffer))
+        self.read_vectored(&mut [IoSliceMut::new(buffer)])
     }
 
+    /// Waits until data are available, and reads them. If a read from a non-blocking descriptor then finds no data, the function
+    /// waits again.
     fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut file = &self.file;
-        self.when_ready(|| file.read_vectored(buffers))
+        if self.len.is_none() {
+            signals::wait(file, PollFlags::IN)?;
+        }
+        let got = signals::repeat_when_ready(file, PollFlags::IN, || file.read_vectored(buffers))?;
+        if let (0, Some(size)) = (got, self.size) {
+            lockstep::file::check_not_shrunk(file, size)?;
+        }
+        Ok(got)
     }
 }
 
