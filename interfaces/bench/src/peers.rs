@@ -183,14 +183,13 @@ where
             }
             Ok(0)
         }),
-        (Mode::Cipher(Cipher::Cbc), Direction::Decrypt) => Box::new(move |data, call| {
-            let mut mode = cbc::Decryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
-            mode.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
-            Ok(0)
-        }),
-        (Mode::Cipher(Cipher::Cbc), Direction::Encrypt) => Box::new(move |data, call| {
-            let mut mode = cbc::Encryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
-            mode.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
+        (Mode::Cipher(Cipher::Cbc), direction) => Box::new(move |data, call| {
+            let (cipher, iv) = (cipher.clone(), Blocks16::from(iv(call)));
+            let blocks = Blocks16::slice_as_chunks_mut(data).0;
+            match direction {
+                Direction::Encrypt => cbc::Encryptor::<C>::inner_iv_init(cipher, &iv).encrypt_blocks(blocks),
+                Direction::Decrypt => cbc::Decryptor::<C>::inner_iv_init(cipher, &iv).decrypt_blocks(blocks),
+            }
             Ok(0)
         }),
         (Mode::Aead(Aead::Gcm), Direction::Encrypt) => {
