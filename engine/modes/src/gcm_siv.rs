@@ -61,25 +61,20 @@ impl State {
             }
         }
         encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut blocks)?;
-        messages
-            .iter()
-            .zip(blocks.chunks(count))
-            .map(|(message, blocks)| State::of(message, blocks))
-            .collect()
-    }
-
-    fn of(message: &AeadMessage<'_>, blocks: &[Block]) -> Result<State> {
-        let mut bytes = Zeroizing::new([0; 48]);
-        for (half, block) in bytes.chunks_mut(8).zip(blocks) {
-            half.copy_from_slice(&block[..8]);
-        }
-        let counter = if let Tag::Expect(tag) = &message.tag { counter_of(tag) } else { [0; 16] };
-        Ok(State {
-            authentication: Key::new(&bytes[..16])?,
-            encryption: Key::new(&bytes[16..8 * blocks.len()])?,
-            tag: Zeroizing::new([0; 16]),
-            counter: Zeroizing::new(counter),
-        })
+        let states = messages.iter().zip(blocks.chunks(count)).map(|(message, blocks)| {
+            let mut bytes = Zeroizing::new([0; 48]);
+            for (half, block) in bytes.chunks_mut(8).zip(blocks) {
+                half.copy_from_slice(&block[..8]);
+            }
+            let counter = if let Tag::Expect(tag) = &message.tag { counter_of(tag) } else { [0; 16] };
+            Ok(State {
+                authentication: Key::new(&bytes[..16])?,
+                encryption: Key::new(&bytes[16..8 * count])?,
+                tag: Zeroizing::new([0; 16]),
+                counter: Zeroizing::new(counter),
+            })
+        });
+        states.collect()
     }
 }
 
