@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use lockstep::hazmat::chaining::counter_after;
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::incremental::KeyedExecutor;
+use lockstep::hazmat::share::lock;
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -94,11 +95,6 @@ struct State {
     /// True if no more segments are computed, because the context has moved to another position or a computation has
     /// failed.
     ended: bool,
-}
-
-/// Locks a mutex even if it is poisoned: a panic in a critical section never leaves the protected data inconsistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KeystreamPool {
