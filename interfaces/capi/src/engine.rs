@@ -66,17 +66,13 @@ pub unsafe extern "C" fn lockstep_engine_new(
         let device = ffi::text(options.device, "the device")?;
         let kernel = ffi::text(options.kernel, "the kernel")?;
         let threads = Some(options.threads as usize).filter(|threads| *threads != 0);
-        let verify = match options.verify {
-            LOCKSTEP_VERIFY_DEFAULT => Ok(None),
-            LOCKSTEP_VERIFY_OFF => Ok(Some(Verify::Off)),
-            LOCKSTEP_VERIFY_SAMPLE => Ok(Some(Verify::Sample)),
-            LOCKSTEP_VERIFY_FULL => Ok(Some(Verify::Full)),
-            other => Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_"))),
-        };
+        let known = [None, Some(Verify::Off), Some(Verify::Sample), Some(Verify::Full)];
+        let expected = "a value of `verify`: use a number LOCKSTEP_VERIFY_";
+        let verify = ffi::numbered(&known, LOCKSTEP_VERIFY_DEFAULT, options.verify, expected)?;
         let builder = device.into_iter().fold(lockstep::Engine::builder(), EngineBuilder::device);
         let builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
         let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
-        let builder = verify?.into_iter().fold(builder, EngineBuilder::verify);
+        let builder = verify.into_iter().fold(builder, EngineBuilder::verify);
         let engine = Engine { inner: builder.build()?, opened_in: Arc::default() };
         engine.note_devices();
         Ok(engine)
