@@ -1,5 +1,6 @@
 //! The selection of devices and kernels by the user, and the devices from which `auto` chooses.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::group::Group;
@@ -89,7 +90,7 @@ fn named(devices: &[Arc<dyn Device>], selector: &DeviceSelector) -> Result<Vec<A
     }
     let unknown =
         || Error::UnknownDevice { name: shown::name(&selector.to_string()).into(), known: known(devices) };
-    let found: Vec<Arc<dyn Device>> = if selector.is_all() {
+    let mut members: Vec<Arc<dyn Device>> = if selector.is_all() {
         let is_real = |device: &&Arc<dyn Device>| {
             selector.backend() == device.id().backend && !device.properties().by_name_only
         };
@@ -97,12 +98,8 @@ fn named(devices: &[Arc<dyn Device>], selector: &DeviceSelector) -> Result<Vec<A
     } else {
         selector.each().map(|one| find(&one).ok_or_else(unknown)).collect::<Result<_>>()?
     };
-    let mut members: Vec<Arc<dyn Device>> = Vec::new();
-    for device in found {
-        if members.iter().all(|member| member.id() != device.id()) {
-            members.push(device);
-        }
-    }
+    let mut seen = HashSet::new();
+    members.retain(|device| seen.insert(device.id()));
     let first = members.first().ok_or_else(unknown)?.id();
     if members.len() > 1 {
         let units = selector.unit().unwrap_or_default();
