@@ -109,9 +109,7 @@ impl CipherStream {
         // A failure of the following step ends the message, because the step may have been made partly.
         self.finished = true;
         match &mut self.state {
-            State::Stream(state) => {
-                state.apply(&mut executor, Span::copy(input, output))?;
-            }
+            State::Stream(state) => state.apply(&mut executor, Span::copy(input, output))?,
             State::Blocks(buffer) => {
                 let mut io = SliceIo { input: Some(input), output };
                 buffer.update(&mut executor, self.direction, hold, &mut io)?;
