@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use lockstep_core::Key;
 
-use crate::messages::Messages;
-use crate::messages::Piece;
+use crate::messages::{Messages, Piece};
 
 /// The keys of the pieces of a chunk, numbered in the order in which they occur. Two keys count as the same key only if they
 /// are the same object.
@@ -28,13 +27,11 @@ impl<'d> PieceKeys<'d> {
                 all.len() as u32 - 1
             }),
         };
-        let numbers = (pieces.iter().map(|piece| piece.segment))
-            .map(|segment| {
-                let key = number(messages.key(segment));
-                (key, messages.tweak(segment).map_or(0, |tweak| number(tweak.key)))
-            })
-            .collect();
-        PieceKeys { all, numbers }
+        let numbers = pieces.iter().map(|piece| {
+            let key = number(messages.key(piece.segment));
+            (key, messages.tweak(piece.segment).map_or(0, |tweak| number(tweak.key)))
+        });
+        PieceKeys { numbers: numbers.collect(), all }
     }
 }
 
