@@ -54,7 +54,7 @@ impl ContextKey {
 
     /// Replaces the key by another key of the same length. Returns false if memory cannot be allocated.
     pub(crate) fn set(&mut self, key: &[u8], decrypts: bool) -> bool {
-        self.key = OnceLock::new();
+        self.key.take();
         self.inline.set(key, decrypts)
     }
 

@@ -84,11 +84,9 @@ impl InlineKey {
         if !is_key_length(key.len()) {
             return false;
         }
-        if self.0.get_mut().is_none() {
-            let Some(blank) = InlineKey::blank(self.kernel()) else { return false };
-            *self = blank;
-        }
-        let Some(Expanded { key: any, bytes, len, decrypts: both }) = self.0.get_mut() else { return false };
+        let Some(Expanded { key: any, bytes, len, decrypts: both }) = self.0.get_mut() else {
+            return InlineKey::for_directions(self.kernel(), key, decrypts).map(|new| *self = new).is_some();
+        };
         with_any!(any, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             // A shorter key leaves nothing of a longer one.

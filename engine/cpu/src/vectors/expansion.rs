@@ -40,12 +40,13 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { expand_alike([key], std::array::from_mut(place)) };
+    unsafe { expand_alike::<1, false>([key], std::array::from_mut(place)) };
 }
 
 /// Replaces schedules by the schedules of other keys, one for each place, for encryption only. Keys of the same length are
 /// expanded interleaved, because a step of an expansion depends on the step before it. Four keys of 16 bytes, or two longer
-/// keys, are expanded at once. With more keys, the compiler would copy round keys to the stack.
+/// keys, are expanded at once. With more keys, the compiler would copy round keys to the stack. A key may have been stored as words of
+/// 8 bytes just before, as derived keys are.
 ///
 /// # Safety
 ///
@@ -61,7 +62,9 @@ pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
             ($n:literal) => {{
                 let keys = keys.first_chunk::<$n>().expect("counted above");
                 // SAFETY: the caller guarantees that the processor has the instructions.
-                unsafe { expand_alike(*keys, places.first_chunk_mut().expect("as many places as keys")) };
+                unsafe {
+                    expand_alike::<$n, true>(*keys, places.first_chunk_mut().expect("as many places as keys"))
+                };
             }};
         }
         match done {
@@ -73,13 +76,14 @@ pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
     }
 }
 
-/// Replaces schedules by the schedules of keys of the same length, for encryption only, interleaved.
+/// Replaces schedules by the schedules of keys of the same length, for encryption only, interleaved. If `WORDS` is true, keys are loaded as
+/// words of 8 bytes.
 ///
 /// # Safety
 ///
 /// The same as for [`expand_into`].
 #[inline(always)]
-unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule; N]) {
+unsafe fn expand_alike<const N: usize, const WORDS: bool>(keys: [&[u8]; N], places: &mut [Schedule; N]) {
     let mut put = |i: usize, round_keys: [__m128i; N]| {
         for n in 0..N {
             places[n].encrypt[i] = round_keys[n];
@@ -91,17 +95,17 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
         let zero = [_mm_setzero_si128(); N];
         let rounds = match keys[0].len() {
             16 => {
-                each_of_128(keys, &mut put);
+                each_of_128::<N, WORDS>(keys, &mut put);
                 (11..15).for_each(|i| put(i, zero));
                 10
             }
             24 => {
-                each_of_192(keys, &mut put);
+                each_of_192::<N, WORDS>(keys, &mut put);
                 (13..15).for_each(|i| put(i, zero));
                 12
             }
             32 => {
-                each_of_256(keys, &mut put);
+                each_of_256::<N, WORDS>(keys, &mut put);
                 14
             }
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
@@ -142,15 +146,15 @@ unsafe fn prefix(words: __m128i) -> __m128i {
     }
 }
 
-/// Loads 16 bytes as two words, because a derived key has been stored as words.
+/// Loads 16 bytes. If `WORDS` is true, loads them as two words, because a load waits for smaller stores to the same place.
 ///
 /// # Safety
 ///
 /// The same as for [`single_stream::load_words`]. `ptr` is valid for reads of 16 bytes.
 #[inline(always)]
-unsafe fn load_words(ptr: *const u8) -> __m128i {
+unsafe fn load<const WORDS: bool>(ptr: *const u8) -> __m128i {
     // SAFETY: the caller guarantees the conditions. A block has no alignment.
-    unsafe { single_stream::load_words(&*ptr.cast()).0 }
+    unsafe { if WORDS { single_stream::load_words(&*ptr.cast()).0 } else { _mm_loadu_si128(ptr.cast()) } }
 }
 
 /// Passes the round keys of N keys to `put` one after another, so that they are never all in memory.
@@ -159,11 +163,14 @@ unsafe fn load_words(ptr: *const u8) -> __m128i {
 ///
 /// The processor has the AES instructions and SSSE3; each key has 16 bytes.
 #[inline(always)]
-unsafe fn each_of_128<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
+unsafe fn each_of_128<const N: usize, const WORDS: bool>(
+    keys: [&[u8]; N],
+    mut put: impl FnMut(usize, [__m128i; N]),
+) {
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
     // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        let mut words = keys.map(|key| load_words(key.as_ptr()));
+        let mut words = keys.map(|key| load::<WORDS>(key.as_ptr()));
         put(0, words);
         for i in 0..10 {
             for n in 0..N {
@@ -195,11 +202,14 @@ unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m
 ///
 /// The processor has the AES instructions and SSSE3; each key has 24 bytes.
 #[inline(always)]
-unsafe fn each_of_192<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
+unsafe fn each_of_192<const N: usize, const WORDS: bool>(
+    keys: [&[u8]; N],
+    mut put: impl FnMut(usize, [__m128i; N]),
+) {
     // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
         // The six words of a key: four in one vector, and two in the lower half of another.
-        let mut four = keys.map(|key| load_words(key.as_ptr()));
+        let mut four = keys.map(|key| load::<WORDS>(key.as_ptr()));
         let mut two = keys.map(|key| _mm_loadl_epi64(key.as_ptr().add(16).cast()));
         // Twelve words are three round keys.
         for i in 0..5 {
@@ -225,11 +235,14 @@ unsafe fn each_of_192<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
 ///
 /// The processor has the AES instructions and SSSE3; each key has 32 bytes.
 #[inline(always)]
-unsafe fn each_of_256<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
+unsafe fn each_of_256<const N: usize, const WORDS: bool>(
+    keys: [&[u8]; N],
+    mut put: impl FnMut(usize, [__m128i; N]),
+) {
     // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        let mut even = keys.map(|key| load_words(key.as_ptr()));
-        let mut odd = keys.map(|key| load_words(key.as_ptr().add(16)));
+        let mut even = keys.map(|key| load::<WORDS>(key.as_ptr()));
+        let mut odd = keys.map(|key| load::<WORDS>(key.as_ptr().add(16)));
         put(0, even);
         put(1, odd);
         for i in 1..8 {
