@@ -90,8 +90,7 @@ pub unsafe extern "C" fn proof_gcm_update(
 /// Ends an encryption and writes its tag.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_gcm_seal(gcm: &mut InlineGcm, tag: &mut Block) -> bool {
-    let computed = gcm.finish_seal();
-    computed.map(|computed| *tag = computed).is_some()
+    gcm.finish_seal_into(tag)
 }
 
 /// Ends a decryption and compares its tag. Returns true if the tag is right.

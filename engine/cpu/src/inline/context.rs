@@ -114,9 +114,19 @@ impl<K: Kernel> Keys<K> {
     /// The key of a message, if all powers of H have been computed.
     #[inline(always)]
     pub(super) fn complete_key(&self) -> Option<MessageKey<'_, K>> {
+        // SAFETY: just checked.
+        self.is_complete().then(|| unsafe { self.key_with_all_powers() })
+    }
+
+    /// The key of a message.
+    ///
+    /// # Safety
+    /// [`Keys::is_complete`] has returned true.
+    #[inline(always)]
+    unsafe fn key_with_all_powers(&self) -> MessageKey<'_, K> {
         // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
-        let powers = self.is_complete().then(|| Powers::All(unsafe { &**self.hash_key.get() }))?;
-        Some(MessageKey { kernel: self.kernel, schedule: &self.schedule, powers })
+        let powers = Powers::All(unsafe { &**self.hash_key.get() });
+        MessageKey { kernel: self.kernel, schedule: &self.schedule, powers }
     }
 
     /// A second set of the same keys with all powers of H. Does not access the powers of this set.
@@ -148,7 +158,8 @@ pub(super) fn expands_in_place<K: Kernel>(_: K) -> bool {
 #[inline(always)]
 pub(super) fn message_key<K: Kernel>(keys: &mut Shared<Keys<K>>) -> MessageKey<'_, K> {
     if keys.is_complete() {
-        return keys.complete_key().expect("all powers have been computed");
+        // SAFETY: just checked. A second check would be a second load.
+        return unsafe { keys.key_with_all_powers() };
     }
     let Some(keys) = keys.get_mut() else { unreachable!("keys with several users are complete") };
     if *keys.powers.get_mut() == IN_PROGRESS {

@@ -94,6 +94,7 @@ impl InlineGcm {
 
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
     /// no key is set.
+    #[inline]
     pub fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {
         if self.0.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD_OR_IV {
             return false;
@@ -102,8 +103,8 @@ impl InlineGcm {
             Ok(nonce) => self.0.state.start_nonce(nonce),
             Err(_) => self.start_hashed(iv),
         }
-        self.0.phase = Phase::Aad;
-        (self.0.encrypt, self.0.aad, self.0.data) = (encrypt, 0, 0);
+        let parts = &mut *self.0;
+        (parts.phase, parts.encrypt, parts.aad, parts.data) = (Phase::Aad, encrypt, 0, 0);
         true
     }
 
@@ -178,12 +179,17 @@ impl InlineGcm {
 
     /// Ends an encryption and returns the full tag. `None` if no encryption is in progress.
     pub fn finish_seal(&mut self) -> Option<Block> {
+        let mut tag = [0; 16];
+        self.finish_seal_into(&mut tag).then_some(tag)
+    }
+
+    /// Does the same as [`finish_seal`](InlineGcm::finish_seal), and writes the tag to its place. False if no encryption is in progress.
+    pub fn finish_seal_into(&mut self, tag: &mut Block) -> bool {
         let (ends, lengths) = (self.end(true), (self.0.aad, self.0.data));
-        ends.then(|| {
-            let mut tag = [0; 16];
-            with_state!(self, (key, state) => state.tag(key, lengths, &mut tag));
-            tag
-        })
+        if ends {
+            with_state!(self, (key, state) => state.tag(key, lengths, tag));
+        }
+        ends
     }
 
     /// Ends a decryption. True if `tag` equals the computed tag or its first 1 to 15 bytes. The comparison is constant-time. A

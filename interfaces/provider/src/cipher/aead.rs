@@ -301,14 +301,20 @@ impl<M: AeadMode> AeadContext<M> {
                 }
                 param.octets(&self.iv[..self.iv_len])
             }
-            Param::Tag if !self.common.encrypts || !self.tag_is_made => Err(Reason::NoTag),
-            Param::Tag => match (M::TAG_MAY_BE_CUT, param.room()) {
-                (true, None) => param.octets(&self.tag),
-                (true, Some(room @ 1..=16)) => param.octets(&self.tag[..room]),
-                (false, Some(room)) if room == self.tag_len => param.octets(&self.tag[..room]),
-                _ => Err(Reason::TagLength),
-            },
+            Param::Tag => self.get_tag(param),
             _ => Ok(()),
+        }
+    }
+
+    /// Gets the tag of the last encrypted message.
+    #[inline(always)]
+    pub(super) fn get_tag(&self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match (M::TAG_MAY_BE_CUT, param.room()) {
+            _ if !self.common.encrypts || !self.tag_is_made => Err(Reason::NoTag),
+            (true, None) => param.octets(&self.tag),
+            (true, Some(room @ 1..=16)) => param.octets(&self.tag[..room]),
+            (false, Some(room)) if room == self.tag_len => param.octets(&self.tag[..room]),
+            _ => Err(Reason::TagLength),
         }
     }
 

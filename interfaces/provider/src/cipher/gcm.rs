@@ -187,8 +187,9 @@ impl AeadMode for GcmMode {
         // The message has ended, even if the tag is wrong.
         context.iv_state = IvState::Used;
         if context.common.encrypts {
-            let Some(tag) = key.gcm.finish_seal() else { return Err(Reason::Internal) };
-            context.tag = tag;
+            if !key.gcm.finish_seal_into(&mut context.tag) {
+                return Err(Reason::Internal);
+            }
             context.tag_len = 16;
             // As in the default provider, a later decryption compares its tag with this tag, until another tag is set.
             (context.tag_is_set, context.tag_is_made) = (true, true);
@@ -218,6 +219,7 @@ impl AeadMode for GcmMode {
     #[inline(always)]
     fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
+            Param::Tag => context.get_tag(param),
             Param::Iv | Param::UpdatedIv if context.iv_state == IvState::Missing => {
                 Self::draw_iv(context)?;
                 context.get_common(param)
