@@ -97,7 +97,9 @@ macro_rules! keys {
 
         entries! { $features,
             fn expand_into(key: &[u8], place: &mut Schedule) { schedule::expand_into(key, place) } then wipe_stack::<64>();
-            fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) { schedule::expand_to_encrypt_into(key, place) }
+            fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
+                schedule::expand_to_encrypt_into(key, place)
+            } then wipe_stack::<64>();
             fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) { schedule::expand_each(keys, places) }
             fn hash_keys_into(h: &[Block], places: &mut [Hash]) {
                 for (h, place) in h.iter().zip(places) {

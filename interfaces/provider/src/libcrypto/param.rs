@@ -306,11 +306,12 @@ impl GetParam<'_> {
         }
         let bytes = &with_end[..with_end.len().min(self.0.data_size)];
         // SAFETY: data has room for data_size bytes, which are enough.
-        match bytes.try_into() {
-            // Most values are tags of 16 bytes. A store of a constant size takes less time than a copy.
-            Ok(block) => unsafe { self.0.data.cast::<u128>().write_unaligned(u128::from_ne_bytes(block)) },
-            Err(_) => unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), bytes.len()) }
-                .copy_from_slice(bytes),
+        unsafe {
+            match bytes.try_into() {
+                // Most values are tags of 16 bytes. A store of a constant size takes less time than a copy.
+                Ok(block) => self.0.data.cast::<u128>().write_unaligned(u128::from_ne_bytes(block)),
+                Err(_) => slice::from_raw_parts_mut(self.0.data.cast(), bytes.len()).copy_from_slice(bytes),
+            }
         }
         Ok(())
     }
