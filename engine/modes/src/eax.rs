@@ -24,14 +24,7 @@ use lockstep_core::{Block, Key, Result};
 /// # Errors
 /// Errors of devices.
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    let nonces = omac(executor, messages, 0, |message| message.nonce)?;
-    let aads = omac(executor, messages, 1, |message| message.aad)?;
-    let states = nonces.iter().zip(&*aads).map(|(nonce, aad)| {
-        let mut tag = Zeroizing::new(*nonce);
-        xor(&mut tag, aad);
-        State { counter: Zeroizing::new(*nonce), tag }
-    });
-    let states: Vec<State> = states.collect();
+    let states = State::of_all(executor, messages)?;
     composed::run(executor, direction, Pass::Ctr, Side::Output, messages, states)
 }
 
@@ -51,6 +44,19 @@ struct State {
     counter: Zeroizing<Block>,
     /// First the XOR of the MACs of the nonce and of the associated data; later the tag.
     tag: Zeroizing<Block>,
+}
+
+impl State {
+    fn of_all(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
+        let nonces = omac(executor, messages, 0, |message| message.nonce)?;
+        let aads = omac(executor, messages, 1, |message| message.aad)?;
+        let states = nonces.iter().zip(&*aads).map(|(nonce, aad)| {
+            let mut tag = Zeroizing::new(*nonce);
+            xor(&mut tag, aad);
+            State { counter: Zeroizing::new(*nonce), tag }
+        });
+        Ok(states.collect())
+    }
 }
 
 /// Computes OMAC^t of one string of each message. The strings are in host memory.

@@ -136,15 +136,18 @@ impl Calibrator {
         let stores: Vec<Store> = table.devices.iter().map(|device| Store::read(cache, &**device)).collect();
         for (operation, key) in Operation::all().flat_map(|it| KeySize::ALL.map(|key| (it, key))) {
             let choice = table.choice(operation, key);
-            let stored = |candidate: &Candidate| {
-                let verify = verification_of(&*table.entry_of(candidate).device, verify);
-                let kernel = table.kernel_name(candidate);
-                Place::ALL.map(|place| {
-                    let entry = Entry { kernel: kernel.to_owned(), operation, key, place, verify };
-                    stores[candidate.entry].timings.get(&entry).cloned()
+            let found: Vec<Measured> = choice
+                .candidates
+                .iter()
+                .map(|candidate| {
+                    let verify = verification_of(&*table.entry_of(candidate).device, verify);
+                    let kernel = table.kernel_name(candidate);
+                    Place::ALL.map(|place| {
+                        let entry = Entry { kernel: kernel.to_owned(), operation, key, place, verify };
+                        stores[candidate.entry].timings.get(&entry).cloned()
+                    })
                 })
-            };
-            let found: Vec<Measured> = choice.candidates.iter().map(stored).collect();
+                .collect();
             // The measurements of an operation are complete if at least one kernel of each device has been measured.
             // The measurement of the other kernels may have failed.
             let measured = choice.candidates.iter().zip(&found).filter(|(_, places)| places[0].is_some());
@@ -152,8 +155,7 @@ impl Calibrator {
             let is_missing =
                 |it: &Candidate| !measured.contains(&it.entry) && is_promising(table, operation, key, it);
             if !measured.is_empty() && !choice.candidates.iter().any(is_missing) {
-                // Measured times that have been stored before are kept.
-                let _ = choice.measured.set(found);
+                choice.set_measured(found);
             }
         }
     }

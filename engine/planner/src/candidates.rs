@@ -283,6 +283,11 @@ impl Choice {
         }
     }
 
+    /// Stores measured times, unless measured times have already been stored.
+    pub(crate) fn set_measured(&self, all: Vec<Measured>) {
+        let _ = self.measured.set(all);
+    }
+
     fn timing(&self, index: usize, is_resident: bool) -> Option<&Timing> {
         self.measured.get()?.get(index)?[usize::from(is_resident)].as_ref()
     }

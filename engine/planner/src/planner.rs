@@ -523,7 +523,7 @@ impl Planner {
         };
         let run = |candidate: &Candidate, task: Task<'_, '_>| self.plan_of(table, candidate).run(task);
         let subject = Measurable { table, verify: self.verify, run: &run };
-        calibrator.measure(&subject, operation, key).map(|all| choice.measured.set(all)).is_some()
+        calibrator.measure(&subject, operation, key).map(|all| choice.set_measured(all)).is_some()
     }
 
     /// Measures every operation with every kernel that the planner may choose, in host memory and in the devices' memory,
