@@ -3,9 +3,9 @@
 #
 #   tools/python_test.sh [--cluster|--suites] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_lab_python.so; ARGUMENT...: for pytest
 #
-# With --cluster, runs the tests of tests/cluster instead, which need Ray. Ray ends the process of the tests if its server (gcs_server) does
-# not answer for a minute; the end of the server's log is then printed, and the tests run once more. With --suites, runs the tests of
-# tests/suites instead, which fsspec, pyarrow and zarr publish.
+# With --cluster, runs the tests of tests/cluster instead, which need Ray. Ray ends the process of the tests with status 1 if its server
+# (gcs_server) does not answer for a minute. If the process ends with this status and without a file of results, the end of the server's
+# log is printed, and the tests run once more. With --suites, runs the tests of tests/suites instead, which fsspec, pyarrow and zarr publish.
 #
 # The package is put together under the build folder, as in a wheel. The packages that the tests need are installed in a virtual
 # environment there; if that is not possible, this prints NOT TESTED and succeeds, or fails if the environment variable CI is set.
@@ -47,11 +47,11 @@ if [ "$folder" = cluster ]; then
         rm -f "$results"
         status=0
         # pytest does not capture what Ray's library prints, and writes the file of results at its end.
-        "$python" -m pytest -W default --capture=sys --junitxml="$results" tests/cluster "$@" || status=$?
-        if [ $status = 0 ] || [ -e "$results" ]; then
+        "$python" -m pytest -W default --capture=sys tests/cluster "$@" --junitxml="$results" || status=$?
+        if [ $status != 1 ] || [ -e "$results" ]; then
             exit $status
         fi
-        echo "attempt $attempt: the process of the tests ended with status $status before its end; logs of Ray's server:" >&2
+        echo "attempt $attempt: Ray has ended the process of the tests; logs of its server:" >&2
         tail -n 30 "$RAY_TMPDIR"/*/ray/session_2*/logs/gcs_server.* >&2 || true
         pkill -KILL -f "$RAY_TMPDIR/" || true
         rm -rf "${RAY_TMPDIR:?}"/*

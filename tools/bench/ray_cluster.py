@@ -53,8 +53,9 @@ def make_files(folder, count, size):
 
 
 def measure(given, folder):
-    import lockstep.ray
+    # This module sets variables that Ray reads when it is imported.
     from local_cluster import local_cluster, meets
+    import lockstep.ray
 
     key_file = folder / "key"
     key = lockstep.generate_key()

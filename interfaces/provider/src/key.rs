@@ -55,6 +55,7 @@ impl ContextKey {
     /// Replaces the key by another key of the same length. Returns false if memory cannot be allocated.
     #[inline(always)]
     pub(crate) fn set(&mut self, key: &[u8], decrypts: bool) -> bool {
+        // An assignment would call a destructor even if there is no key.
         self.key.take();
         self.inline.set(key, decrypts)
     }

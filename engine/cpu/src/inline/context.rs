@@ -118,10 +118,10 @@ impl<K: Kernel> Keys<K> {
         self.is_complete().then(|| unsafe { self.key_with_all_powers() })
     }
 
-    /// The key of a message.
+    /// The key of a message, with all powers of H.
     ///
     /// # Safety
-    /// [`Keys::is_complete`] has returned true.
+    /// [`Keys::is_complete`] has returned true for these keys.
     #[inline(always)]
     unsafe fn key_with_all_powers(&self) -> MessageKey<'_, K> {
         // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.

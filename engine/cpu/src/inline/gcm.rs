@@ -16,7 +16,7 @@ use crate::message::gcm::{Ctr32, State};
 /// Incremental GCM; keys and state are on the heap, and are zeroed on drop.
 ///
 /// A message is one call of [`start`](InlineGcm::start), any number of [`aad`](InlineGcm::aad), any number of
-/// [`update`](InlineGcm::update) with pieces of any length, and one `finish_seal` or `finish_open`. A call out of order, or
+/// [`update`](InlineGcm::update) with pieces of any length, and one `finish_seal`, `finish_seal_into` or `finish_open`. A call out of order, or
 /// beyond the limits of GCM, is refused and changes nothing. Decryption returns plaintext before the tag is checked, and
 /// the reuse of a nonce is not detected.
 pub struct InlineGcm(Box<Parts>);
@@ -183,7 +183,8 @@ impl InlineGcm {
         self.finish_seal_into(&mut tag).then_some(tag)
     }
 
-    /// Does the same as [`finish_seal`](InlineGcm::finish_seal), and writes the tag to its place. False if no encryption is in progress.
+    /// Does the same as [`finish_seal`](InlineGcm::finish_seal), and writes the tag to its place. False if no encryption is in progress;
+    /// nothing is written then. During the call, the place holds a secret, so it must not be memory that another process can read.
     pub fn finish_seal_into(&mut self, tag: &mut Block) -> bool {
         let (ends, lengths) = (self.end(true), (self.0.aad, self.0.data));
         if ends {

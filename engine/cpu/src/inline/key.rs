@@ -85,6 +85,7 @@ impl InlineKey {
             return false;
         }
         let Some(Expanded { key: any, bytes, len, decrypts: both }) = self.0.get_mut() else {
+            // The new key has no clones, so it is set in its place.
             return InlineKey::for_directions(self.kernel(), key, decrypts).map(|new| *self = new).is_some();
         };
         with_any!(any, (kernel, schedule) => {

@@ -17,8 +17,11 @@ static void engines(void)
     options.threads = 5000;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_engine_new(&options, &engine));
     options.threads = 1;
+    options.verify = -1;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_engine_new(&options, &engine));
     options.verify = 9;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_engine_new(&options, &engine));
+    CHECK(strstr(lockstep_last_error_message(), "9 is not a value of `verify`: use a number LOCKSTEP_VERIFY_") != NULL);
     options.verify = LOCKSTEP_VERIFY_OFF;
     options.device = "\xff\xfe";
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_engine_new(&options, &engine));

@@ -219,6 +219,7 @@ impl AeadMode for GcmMode {
     #[inline(always)]
     fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
+            // Usual programs request nothing else for each message.
             Param::Tag => context.get_tag(param),
             Param::Iv | Param::UpdatedIv if context.iv_state == IvState::Missing => {
                 Self::draw_iv(context)?;

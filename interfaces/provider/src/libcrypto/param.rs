@@ -308,7 +308,7 @@ impl GetParam<'_> {
         // SAFETY: data has room for data_size bytes, which are enough.
         unsafe {
             match bytes.try_into() {
-                // Most values are tags of 16 bytes. A store of a constant size takes less time than a copy.
+                // Tags have 16 bytes. A store of a constant size takes less time than a copy.
                 Ok(block) => self.0.data.cast::<u128>().write_unaligned(u128::from_ne_bytes(block)),
                 Err(_) => slice::from_raw_parts_mut(self.0.data.cast(), bytes.len()).copy_from_slice(bytes),
             }
@@ -330,3 +330,6 @@ impl GetParam<'_> {
 pub(crate) const UINT: usize = size_of::<c_uint>();
 /// The size of C's `size_t` in bytes.
 pub(crate) const SIZE: usize = size_of::<usize>();
+
+#[cfg(test)]
+mod tests;

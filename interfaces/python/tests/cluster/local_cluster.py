@@ -10,7 +10,8 @@ import tempfile
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 # Ray must not end workers only because the memory of the machine that runs the tests is full.
 os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
-# The nodes use the address 127.0.0.1, and do not depend on the network of the machine. The variable has this effect on Linux too.
+# The nodes use the address 127.0.0.1, and do not depend on the network of the machine. The variable has this effect on Linux too. Ray reads
+# it when it is imported, so this module must be imported first.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 import ray
@@ -30,6 +31,7 @@ class LocalCluster:
         self._cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": SYSTEM})
         self.nodes = [self._cluster.head_node, self._cluster.add_node(**NODE), self._cluster.add_node(**NODE)]
         self.address = self._cluster.address
+        assert self.address.startswith("127.0.0.1:"), "local_cluster must be imported before Ray"
         ray.init(self.address, log_to_driver=False, include_dashboard=False)
 
     def logs(self):
@@ -59,9 +61,9 @@ class LocalCluster:
 
 @contextlib.contextmanager
 def local_cluster():
-    # A path of a Unix socket has at most about 100 characters, so Ray's folder has a short path.
-    above = os.environ.get("RAY_TMPDIR", "/tmp")
-    folder = tempfile.mkdtemp(prefix="ls", dir=above)
+    # A path of a Unix socket has at most about 100 characters, so Ray's folder needs a short path.
+    parent = os.environ.get("RAY_TMPDIR")
+    folder = tempfile.mkdtemp(prefix="ls", dir=parent or "/tmp")
     os.mkdir(os.path.join(folder, "ray"))
     os.environ["RAY_TMPDIR"] = folder
     try:
@@ -71,7 +73,10 @@ def local_cluster():
         finally:
             started.shutdown()
     finally:
-        os.environ["RAY_TMPDIR"] = above
+        if parent:
+            os.environ["RAY_TMPDIR"] = parent
+        else:
+            del os.environ["RAY_TMPDIR"]
         shutil.rmtree(folder, ignore_errors=True)
 
 
