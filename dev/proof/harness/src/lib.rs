@@ -158,6 +158,39 @@ serial_modes! {
     proof_ofb = Ofb;
 }
 
+/// Defines functions for CFB1 of all bits of `len` bytes but the last three. These are copied from the input.
+macro_rules! cfb1_of_bits {
+    ($($name:ident = $pass:ident;)*) => {
+        $(
+            /// Encrypts or decrypts with this pass.
+            ///
+            /// # Safety
+            /// The pointers are valid for `len` bytes, and are equal or do not overlap.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                key: &InlineKey,
+                iv: &mut Block,
+                src: *const u8,
+                dst: *mut u8,
+                len: usize,
+            ) {
+                // SAFETY: the caller guarantees the conditions of `# Safety`.
+                unsafe {
+                    if len > 0 {
+                        dst.add(len - 1).write(src.add(len - 1).read());
+                    }
+                    key.serial(Pass::$pass, iv, (8 * len).saturating_sub(3), span(src, dst, len));
+                }
+            }
+        )*
+    };
+}
+
+cfb1_of_bits! {
+    proof_cfb1_bits_encrypt = Cfb1Encrypt;
+    proof_cfb1_bits_decrypt = Cfb1Decrypt;
+}
+
 /// Encrypts one block in place.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_block(key: &InlineKey, block: &mut Block) {

@@ -72,6 +72,11 @@ impl Mode {
         Mode { function, ..*self }
     }
 
+    /// True if the mode processes a part of the last byte only. Its equality and its loops are not analysed.
+    pub(crate) fn is_of_bits(&self) -> bool {
+        self.name.starts_with("CFB1-bits ")
+    }
+
     /// True if each block depends on the block before.
     pub(crate) fn is_serial(&self) -> bool {
         self.most > 0
@@ -79,7 +84,7 @@ impl Mode {
 }
 
 /// The modes.
-pub(crate) const MODES: [Mode; 26] = {
+pub(crate) const MODES: [Mode; 28] = {
     use Form::{Chained, Data, Mac, Read, Unit};
     use Next::{Ciphertext, Counter, Difference, Tweak};
     type Expected = fn(&Aes, &Block, &[u8]) -> Vec<u8>;
@@ -93,6 +98,7 @@ pub(crate) const MODES: [Mode; 26] = {
     }
     let ccm = (Mac, true, Next::Tag);
     let (ecb, xts, unit) = ((Data, false, Next::None), (Chained, true, Tweak), (Unit, false, Tweak));
+    let bits = (Chained, false, Next::None);
     let (chained, tag, hash) =
         ((Chained, false, Ciphertext), (Read, true, Next::Result), (Chained, true, Difference));
     let (blocks, bytes, serial, serial_bytes, short) = ((16, 0), (1, 0), (16, 160), (1, 160), (1, 40));
@@ -103,6 +109,10 @@ pub(crate) const MODES: [Mode; 26] = {
     let polyval: Expected = |aes, state, data| polyval::update(&aes.round_keys()[0], *state, data).to_vec();
     let cfb1_encrypt: Expected = |aes, iv, data| cfb::encrypt1(aes, iv, data, 8 * data.len());
     let cfb1_decrypt: Expected = |aes, iv, data| cfb::decrypt1(aes, iv, data, 8 * data.len());
+    let bits_encrypt: Expected =
+        |aes, iv, data| but_last_bits(data, |bits| cfb::encrypt1(aes, iv, data, bits));
+    let bits_decrypt: Expected =
+        |aes, iv, data| but_last_bits(data, |bits| cfb::decrypt1(aes, iv, data, bits));
     let ccm_encrypt: Expected = |aes, mac, data| ccm_data(aes, true, mac, data);
     let ccm_decrypt: Expected = |aes, mac, data| ccm_data(aes, false, mac, data);
     let xts_encrypt: Expected = |aes, tweak, data| xts_blocks(aes, true, tweak, data);
@@ -124,6 +134,8 @@ pub(crate) const MODES: [Mode; 26] = {
         mode(("CFB8 decryption", "proof_cfb8_decrypt"), chained, short, cfb::decrypt8),
         mode(("CFB1 encryption", "proof_cfb1_encrypt"), chained, (1, 6), cfb1_encrypt),
         mode(("CFB1 decryption", "proof_cfb1_decrypt"), chained, (1, 6), cfb1_decrypt),
+        mode(("CFB1-bits encryption", "proof_cfb1_bits_encrypt"), bits, (1, 6), bits_encrypt),
+        mode(("CFB1-bits decryption", "proof_cfb1_bits_decrypt"), bits, (1, 6), bits_decrypt),
         mode(("OFB", "proof_ofb"), hash, serial, ofb::apply),
         mode(("XTS encryption", "proof_xts_encrypt"), xts, blocks, xts_encrypt),
         mode(("XTS decryption", "proof_xts_decrypt"), xts, blocks, xts_decrypt),
@@ -188,6 +200,15 @@ pub(super) fn next_register(mode: &Mode, register: &Block, input: &[u8], output:
         Next::Tag => last(output),
         Next::Result => *output.first_chunk().expect("16 bytes"),
     })
+}
+
+/// The result of a mode for all bits of the data but the last three, followed by these three.
+fn but_last_bits(data: &[u8], result: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+    let mut result = result((8 * data.len()).saturating_sub(3));
+    if let (Some(last), Some(byte)) = (result.last_mut(), data.last()) {
+        *last |= byte & 7;
+    }
+    result
 }
 
 /// The tweak of the block after `len` bytes.

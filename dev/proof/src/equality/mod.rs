@@ -49,6 +49,7 @@ pub fn provable(kernels: &[Kernel], extent: Extent) -> Vec<Group> {
             _ => false,
         };
         let is_chosen = match (extent, group.operation) {
+            (_, Operation::Mode(index)) if MODES[index].is_of_bits() => false,
             // Proofs of circuits take long.
             (_, Operation::Mode(index)) if is_soft && (extent == Extent::Short || group.key_len != 16) => {
                 let is_block = matches!(MODES[index].form, Form::Block | Form::Data);

@@ -113,6 +113,7 @@ pub(crate) fn step_of(group: Group) -> Option<(&'static Mode, usize)> {
     let (mode, kernel) = (&MODES[index], group.kernel);
     let step = match mode.form {
         Form::Block => return None,
+        _ if mode.is_of_bits() => return None,
         Form::Mac => BLOCK,
         _ if mode.is_serial() => mode.unit,
         // Six groups of blocks, as in GCM.
