@@ -126,9 +126,9 @@ modes! {
     proof_xts_decrypt = xts_decrypt(tweak);
 }
 
-/// Defines functions for serial modes. Each processes `len` bytes.
+/// Defines functions for serial modes. Each processes `len` bytes, without a number of bits at the end, which are copied from the input.
 macro_rules! serial_modes {
-    ($($name:ident = $pass:ident;)*) => {
+    ($($name:ident = $pass:ident $(without $bits:literal)?;)*) => {
         $(
             /// Encrypts or decrypts with this pass.
             ///
@@ -142,8 +142,14 @@ macro_rules! serial_modes {
                 dst: *mut u8,
                 len: usize,
             ) {
+                let without = 0 $(+ $bits)?;
+                if without > 0 && len > 0 {
+                    // SAFETY: as below.
+                    unsafe { dst.add(len - 1).write(src.add(len - 1).read()) };
+                }
                 // SAFETY: the caller guarantees the conditions of `# Safety`.
-                key.serial(Pass::$pass, iv, 8 * len, unsafe { span(src, dst, len) });
+                let data = unsafe { span(src, dst, len) };
+                key.serial(Pass::$pass, iv, (8 * len).saturating_sub(without), data);
             }
         )*
     };
@@ -155,40 +161,9 @@ serial_modes! {
     proof_cfb8_decrypt = Cfb8Decrypt;
     proof_cfb1_encrypt = Cfb1Encrypt;
     proof_cfb1_decrypt = Cfb1Decrypt;
+    proof_cfb1_bits_encrypt = Cfb1Encrypt without 3;
+    proof_cfb1_bits_decrypt = Cfb1Decrypt without 3;
     proof_ofb = Ofb;
-}
-
-/// Defines functions for CFB1 of all bits of `len` bytes but the last three. These are copied from the input.
-macro_rules! cfb1_of_bits {
-    ($($name:ident = $pass:ident;)*) => {
-        $(
-            /// Encrypts or decrypts with this pass.
-            ///
-            /// # Safety
-            /// The pointers are valid for `len` bytes, and are equal or do not overlap.
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(
-                key: &InlineKey,
-                iv: &mut Block,
-                src: *const u8,
-                dst: *mut u8,
-                len: usize,
-            ) {
-                // SAFETY: the caller guarantees the conditions of `# Safety`.
-                unsafe {
-                    if len > 0 {
-                        dst.add(len - 1).write(src.add(len - 1).read());
-                    }
-                    key.serial(Pass::$pass, iv, (8 * len).saturating_sub(3), span(src, dst, len));
-                }
-            }
-        )*
-    };
-}
-
-cfb1_of_bits! {
-    proof_cfb1_bits_encrypt = Cfb1Encrypt;
-    proof_cfb1_bits_decrypt = Cfb1Decrypt;
 }
 
 /// Encrypts one block in place.
